@@ -1,8 +1,6 @@
 package cpu
 
 import (
-	"encoding/binary"
-
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/strided"
 )
@@ -69,62 +67,7 @@ func transposeWords[A gemm.Float](dst, src []byte, q square) {
 	gemm.Transpose(as[A](dst)[q.at:], q.width, as[A](src)[q.pos:], q.step, q.cols, q.rows)
 }
 
-// transposeHalves moves 4×4 elements of 16 bits in four registers at a time.
-func transposeHalves(dst, src []byte, q square) {
-	const low = 0x0000ffff0000ffff
-	rows, cols := q.rows&^3, q.cols&^3
-	for c := 0; c < cols; c += 4 {
-		from := src[2*(q.pos+c*q.step):]
-		to := dst[2*(q.at+c):]
-		for k := 0; k < rows; k += 4 {
-			a := binary.LittleEndian.Uint64(from[2*k:])
-			b := binary.LittleEndian.Uint64(from[2*(k+q.step):])
-			c := binary.LittleEndian.Uint64(from[2*(k+2*q.step):])
-			d := binary.LittleEndian.Uint64(from[2*(k+3*q.step):])
-			// Elements 0 and 2 of each pair of columns, and 1 and 3.
-			ab0, ab1 := a&low|b&low<<16, a>>16&low|b&^low
-			cd0, cd1 := c&low|d&low<<16, c>>16&low|d&^low
-			binary.LittleEndian.PutUint64(to[2*k*q.width:], ab0&(1<<32-1)|cd0<<32)
-			binary.LittleEndian.PutUint64(to[2*(k+1)*q.width:], ab1&(1<<32-1)|cd1<<32)
-			binary.LittleEndian.PutUint64(to[2*(k+2)*q.width:], ab0>>32|cd0&^(1<<32-1))
-			binary.LittleEndian.PutUint64(to[2*(k+3)*q.width:], ab1>>32|cd1&^(1<<32-1))
-		}
-	}
-	transposeEdges(as[uint16](dst), as[uint16](src), q, rows, cols)
-}
-
-// transposeBytes moves 4×4 elements of 8 bits in four registers at a time.
-func transposeBytes(dst, src []byte, q square) {
-	const low = 0x00ff00ff
-	rows, cols := q.rows&^3, q.cols&^3
-	for c := 0; c < cols; c += 4 {
-		from := src[q.pos+c*q.step:]
-		to := dst[q.at+c:]
-		for k := 0; k < rows; k += 4 {
-			a := binary.LittleEndian.Uint32(from[k:])
-			b := binary.LittleEndian.Uint32(from[k+q.step:])
-			c := binary.LittleEndian.Uint32(from[k+2*q.step:])
-			d := binary.LittleEndian.Uint32(from[k+3*q.step:])
-			ab0, ab1 := a&low|b&low<<8, a>>8&low|b&^low
-			cd0, cd1 := c&low|d&low<<8, c>>8&low|d&^low
-			binary.LittleEndian.PutUint32(to[k*q.width:], ab0&(1<<16-1)|cd0<<16)
-			binary.LittleEndian.PutUint32(to[(k+1)*q.width:], ab1&(1<<16-1)|cd1<<16)
-			binary.LittleEndian.PutUint32(to[(k+2)*q.width:], ab0>>16|cd0&^(1<<16-1))
-			binary.LittleEndian.PutUint32(to[(k+3)*q.width:], ab1>>16|cd1&^(1<<16-1))
-		}
-	}
-	transposeEdges(dst, src, q, rows, cols)
-}
-
-// transposeEdges moves what is left of a square of which rows·cols elements have been moved.
-func transposeEdges[T uint8 | uint16](dst, src []T, q square, rows, cols int) {
-	for k := range q.rows {
-		first := cols
-		if k >= rows {
-			first = 0
-		}
-		for c := first; c < q.cols; c++ {
-			dst[q.at+k*q.width+c] = src[q.pos+k+c*q.step]
-		}
-	}
+// transposeNarrow moves elements of one or two bytes.
+func transposeNarrow[T uint8 | uint16](dst, src []byte, q square) {
+	strided.TransposeNarrow(as[T](dst)[q.at:], q.width, as[T](src)[q.pos:], q.step, q.rows, q.cols)
 }

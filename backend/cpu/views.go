@@ -15,7 +15,7 @@ func init() {
 // readers and writers move elements by size.
 type readFunc func(dst, src []byte, v *strided.View, start int)
 
-var readers = bySize[readFunc]{readSquares(1, read[uint8], transposeBytes), readSquares(2, read[uint16], transposeHalves),
+var readers = bySize[readFunc]{readSquares(1, read[uint8], transposeNarrow[uint8]), readSquares(2, read[uint16], transposeNarrow[uint16]),
 	readSquares(4, read[uint32], transposeWords[float32]), readSquares(8, read[uint64], transposeWords[float64]), read[strided.Bits128]}
 
 func read[T strided.Bits](dst, src []byte, v *strided.View, start int) {

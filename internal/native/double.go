@@ -43,8 +43,8 @@ func rare() map[ir.Op]emitters {
 		aten.Sinh: one((*gen).sinh), aten.Cosh: one((*gen).cosh),
 		aten.Asinh: one((*gen).asinh), aten.Acosh: one((*gen).acosh), aten.Atanh: one((*gen).atanh),
 		aten.Atan:   one(func(g *gen, x val) val { return g.arctan(x, atanP) }),
-		aten.Asin:   one(func(g *gen, x val) val { return g.arcsin(x, atanP) }),
-		aten.Acos:   one(func(g *gen, x val) val { return g.arccos(x, atanP) }),
+		aten.Asin:   one((*gen).asin),
+		aten.Acos:   one((*gen).acos),
 		aten.Atan2:  func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP) },
 		aten.Erfc:   one(func(g *gen, x val) val { return g.erfc(x, &erfcP) }),
 		aten.Erfinv: one(func(g *gen, x val) val { return g.erfinv(x, erfinvP) }),
@@ -56,6 +56,34 @@ func rare() map[ir.Op]emitters {
 	pow.i, pow.wrap = func(g *gen, w int, x []val) val { return g.powSingly(w, x[0], x[1]) }, true
 	rows[aten.Pow] = pow
 	return rows
+}
+
+// asinP is (asin √z - √z)/√z³ for z up to 1/4.
+var asinP = []float64{0.16666666666738633, 0.07499999953429712, 0.044642906474584965, 0.030379945210024933, 0.022412417726695433,
+	0.016902683886393575, 0.01686409027396012, 0.001067506315036312, 0.02834674523183333}
+
+// asinHalf returns the mask of lanes with a > 1/2, and asin a, in those lanes half of acos a, for the
+// absolute value a of the argument: 40 bits. Above 1 it is NaN.
+func (g *gen) asinHalf(a val) (large, y val) {
+	const w = 8
+	large = g.cmpF(w, cmpGT, a, g.num(w, 0.5))
+	z := g.blend(w, large, g.half(g.subF(w, g.num(w, 1), a)), g.mulF(w, a, a))
+	s := g.blend(w, large, g.sqrt(z), a)
+	return large, g.mulAdd(w, g.mulF(w, g.poly(w, z, asinP), z), s, s)
+}
+
+func (g *gen) asin(x val) val {
+	large, y := g.asinHalf(g.abs(8, x))
+	y = g.blend(8, large, g.subF(8, g.num(8, math.Pi/2), g.addF(8, y, y)), y)
+	return g.signed(8, y, g.sign(8, x))
+}
+
+func (g *gen) acos(x val) val {
+	large, y := g.asinHalf(g.abs(8, x))
+	twice := g.addF(8, y, y)
+	left := g.cmpF(8, cmpLT, x, g.konst(8, 0))
+	far := g.blend(8, left, g.subF(8, g.num(8, math.Pi), twice), twice)
+	return g.blend(8, large, far, g.subF(8, g.num(8, math.Pi/2), g.signed(8, y, g.sign(8, x))))
 }
 
 // arctan, arcsin and arccos take the polynomial for atan.

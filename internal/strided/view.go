@@ -227,6 +227,14 @@ func Read[T Bits](dst, src []T, v *View, start int) {
 				return
 			}
 		}
+		if i == 0 && step != 1 {
+			k := readInterleaved(dst, src, v, &at, pos)
+			dst = dst[k:]
+			pos += k / n
+			if len(dst) == 0 {
+				return
+			}
+		}
 		k := min(n-i, len(dst))
 		readRun(dst[:k], src, pos, step)
 		dst = dst[k:]
@@ -281,9 +289,14 @@ func readRun[T Bits](dst, src []T, pos, step int) {
 	}
 }
 
-// Reverse sets dst to src, which is as long and not empty, from its end, narrow elements eight bytes at a
-// time.
+// Reverse sets dst to src, which is as long and not empty, from its end, narrow elements at least eight
+// bytes at a time.
 func Reverse[T Bits](dst, src []T) {
+	if n := reverseVectors(dst, src); n > 0 {
+		if dst, src = dst[n:], src[:len(src)-n]; len(dst) == 0 {
+			return
+		}
+	}
 	size := int(unsafe.Sizeof(src[0]))
 	if each := 8 / size; size <= 4 {
 		to, from := unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), len(dst)*size), unsafe.Slice((*byte)(unsafe.Pointer(&src[0])), len(src)*size)

@@ -1,0 +1,129 @@
+// Command asm writes the loops of package strided for amd64.
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+func main() {
+	ConstraintExpr("amd64,!noasm")
+	reverse()
+	halves()
+	octets()
+	Generate()
+}
+
+// reverse writes the copy of vectors in the other order; a mask turns each half of one.
+func reverse() {
+	TEXT("reverseAVX2", NOSPLIT, "func(dst, end *byte, mask *[32]byte, n int)")
+	Doc("reverseAVX2 sets n bytes at dst, a multiple of 32 above zero, to those before end, vector by vector from the",
+		"last; mask says for each byte of a half of a vector which byte of that half it is.")
+	Pragma("noescape")
+	dst, src, at := Load(Param("dst"), GP64()), Load(Param("end"), GP64()), Load(Param("mask"), GP64())
+	n := Load(Param("n"), GP64())
+	mask := YMM()
+	VMOVDQU(Mem{Base: at}, mask)
+	Label("next")
+	v := YMM()
+	SUBQ(Imm(32), src)
+	VMOVDQU(Mem{Base: src}, v)
+	VPSHUFB(mask, v, v)
+	VPERMQ(Imm(0x4e), v, v)
+	VMOVDQU(v, Mem{Base: dst})
+	ADDQ(Imm(32), dst)
+	SUBQ(Imm(32), n)
+	JNZ(LabelRef("next"))
+	VZEROUPPER()
+	RET()
+}
+
+// rounds interleaves the first half of eight vectors with the second, three times: with their numbers
+// written before the places of elements in them, each time the highest bit moves to the end. The results
+// are in new registers, named one by one since those beyond the sixteenth have no AVX2.
+func rounds(v []reg.VecPhysical, lo, hi func(a, b, to Op)) []reg.VecPhysical {
+	spare := v[8:]
+	v = v[:8]
+	for range 3 {
+		next := make([]reg.VecPhysical, len(v))
+		free := append([]reg.VecPhysical{}, spare...)
+		for i := range 4 {
+			next[2*i], next[2*i+1] = free[0], free[1]
+			lo(v[i+4], v[i], next[2*i])
+			hi(v[i+4], v[i], next[2*i+1])
+			free = append(free[2:], v[i], v[i+4])
+		}
+		v, spare = next, free
+	}
+	return v
+}
+
+var (
+	xmm = []reg.VecPhysical{reg.X0, reg.X1, reg.X2, reg.X3, reg.X4, reg.X5, reg.X6, reg.X7, reg.X8, reg.X9}
+	ymm = []reg.VecPhysical{reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7, reg.Y8, reg.Y9}
+)
+
+// strip writes the loop over blocks of 8 rows: 16 elements of each row of dst are gathered from columns of
+// src.
+func strip(name, doc, signature string, size uint64, block func(dst, src reg.GPVirtual, width, step reg.Register)) {
+	TEXT(name, NOSPLIT, signature)
+	Doc(doc)
+	Pragma("noescape")
+	dst, src := Load(Param("dst"), GP64()).(reg.GPVirtual), Load(Param("src"), GP64()).(reg.GPVirtual)
+	width, step, n := Load(Param("width"), GP64()), Load(Param("step"), GP64()), Load(Param("n"), GP64())
+	if size == 2 {
+		SHLQ(Imm(1), width)
+		SHLQ(Imm(1), step)
+	}
+	Label("next")
+	block(dst, src, width, step)
+	ADDQ(Imm(8*size), src)
+	SUBQ(Imm(8), n)
+	JNZ(LabelRef("next"))
+	VZEROUPPER()
+	RET()
+}
+
+func halves() {
+	strip("transpose16AVX2", "transpose16AVX2 sets element (k, c) of dst, rows width apart, to element k + c·step of src, for k below n, a multiple of 8 above zero, and c below 16.",
+		"func(dst, src *uint16, width, step, n int)", 2, func(dst, src reg.GPVirtual, width, step reg.Register) {
+			near, far := GP64(), GP64()
+			MOVQ(src, near)
+			LEAQ(Mem{Base: src, Index: step, Scale: 8}, far)
+			for i := range 8 {
+				VMOVDQU(Mem{Base: near}, xmm[i])
+				VINSERTI128(Imm(1), Mem{Base: far}, ymm[i], ymm[i])
+				if i < 7 {
+					ADDQ(step, near)
+					ADDQ(step, far)
+				}
+			}
+			for _, row := range rounds(ymm, func(a, b, to Op) { VPUNPCKLWD(a, b, to) }, func(a, b, to Op) { VPUNPCKHWD(a, b, to) }) {
+				VMOVDQU(row, Mem{Base: dst})
+				ADDQ(width, dst)
+			}
+		})
+}
+
+func octets() {
+	strip("transpose8AVX2", "transpose8AVX2 is transpose16AVX2 of bytes.",
+		"func(dst, src *uint8, width, step, n int)", 1, func(dst, src reg.GPVirtual, width, step reg.Register) {
+			near, far := GP64(), GP64()
+			MOVQ(src, near)
+			LEAQ(Mem{Base: src, Index: step, Scale: 8}, far)
+			for i := range 8 {
+				VMOVQ(Mem{Base: near}, xmm[i])
+				VMOVQ(Mem{Base: far}, xmm[9])
+				VPUNPCKLBW(xmm[9], xmm[i], xmm[i])
+				if i < 7 {
+					ADDQ(step, near)
+					ADDQ(step, far)
+				}
+			}
+			for _, row := range rounds(xmm, func(a, b, to Op) { VPUNPCKLBW(a, b, to) }, func(a, b, to Op) { VPUNPCKHBW(a, b, to) }) {
+				VMOVDQU(row, Mem{Base: dst})
+				ADDQ(width, dst)
+			}
+		})
+}

@@ -1,0 +1,62 @@
+//go:build amd64 && !noasm
+
+package strided
+
+import (
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/isa"
+)
+
+//go:generate env GOWORK=off go run -C _asm . -out ../moves_amd64.s -stubs ../moves_stubs_amd64.go -pkg strided
+
+// vectors says whether the processor has vectors of 32 bytes; tests clear it.
+var vectors = isa.AVX2()
+
+// reverseMost is the most bytes of one call, some microseconds, in which the runtime can't stop the
+// goroutine.
+const reverseMost = 256 << 10
+
+// turns has the masks that reverse the elements of half a vector, by their size.
+var turns = func() (m [9][32]byte) {
+	for _, size := range []int{1, 2, 4, 8} {
+		for i := range m[size] {
+			m[size][i] = byte((15-i%16)/size*size + i%size)
+		}
+	}
+	return m
+}()
+
+// reverseVectors sets whole vectors at the beginning of dst to those at the end of src, from its end, and
+// returns how many elements that were.
+func reverseVectors[T Bits](dst, src []T) int {
+	size := int(unsafe.Sizeof(dst[0]))
+	n := len(dst) * size &^ 31
+	if !vectors || size > 8 || n == 0 {
+		return 0
+	}
+	to, end := unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Add(unsafe.Pointer(unsafe.SliceData(src)), len(src)*size)
+	for at := 0; at < n; at += reverseMost {
+		reverseAVX2((*byte)(unsafe.Add(to, at)), (*byte)(unsafe.Add(end, -at)), &turns[size], min(reverseMost, n-at))
+	}
+	return n / size
+}
+
+// transposeVectors is TransposeNarrow of a multiple of 8 rows and of 16 columns, of which it returns how
+// many there were.
+func transposeVectors[T uint8 | uint16](dst []T, width int, src []T, step, rows, cols int) (moved, movedCols int) {
+	rows, cols = rows&^7, cols&^15
+	if !vectors || rows == 0 || cols == 0 {
+		return 0, 0
+	}
+	_, _ = dst[(rows-1)*width+cols-1], src[(cols-1)*step+rows-1]
+	for c := 0; c < cols; c += 16 {
+		to, from := unsafe.Pointer(&dst[c]), unsafe.Pointer(&src[c*step])
+		if unsafe.Sizeof(dst[0]) == 1 {
+			transpose8AVX2((*uint8)(to), (*uint8)(from), width, step, rows)
+		} else {
+			transpose16AVX2((*uint16)(to), (*uint16)(from), width, step, rows)
+		}
+	}
+	return rows, cols
+}

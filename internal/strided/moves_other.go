@@ -1,0 +1,9 @@
+//go:build !amd64 || noasm
+
+package strided
+
+func reverseVectors[T Bits](_, _ []T) int { return 0 }
+
+func transposeVectors[T uint8 | uint16](_ []T, _ int, _ []T, _, _, _ int) (rows, cols int) {
+	return 0, 0
+}

@@ -1,0 +1,117 @@
+package strided
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// TransposeNarrow sets element (k, c) of dst, whose rows lie width apart, to element k + c·step of src, for
+// k below rows and c below cols.
+func TransposeNarrow[T uint8 | uint16](dst []T, width int, src []T, step, rows, cols int) {
+	if rows == 0 || cols == 0 {
+		return
+	}
+	doneRows, doneCols := transposeVectors(dst, width, src, step, rows, cols)
+	if doneRows == 0 {
+		doneRows, doneCols = rows&^3, cols&^3
+		if unsafe.Sizeof(dst[0]) == 1 {
+			transposeBytes(bytesOf(dst), width, bytesOf(src), step, doneRows, doneCols)
+		} else {
+			transposeHalves(bytesOf(dst), width, bytesOf(src), step, doneRows, doneCols)
+		}
+	}
+	for k := range rows {
+		first := doneCols
+		if k >= doneRows {
+			first = 0
+		}
+		row, p := dst[k*width:][:cols], k+first*step
+		for c := first; c < cols; c++ {
+			row[c] = src[p]
+			p += step
+		}
+	}
+}
+
+// bytesOf is the memory of elements.
+func bytesOf[T Bits](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
+}
+
+// transposeHalves moves 4×4 elements of 16 bits in four registers at a time; rows and cols are multiples
+// of 4.
+func transposeHalves(dst []byte, width int, src []byte, step, rows, cols int) {
+	const low = 0x0000ffff0000ffff
+	for c := 0; c < cols; c += 4 {
+		from := src[2*c*step:]
+		to := dst[2*c:]
+		for k := 0; k < rows; k += 4 {
+			a := binary.LittleEndian.Uint64(from[2*k:])
+			b := binary.LittleEndian.Uint64(from[2*(k+step):])
+			c := binary.LittleEndian.Uint64(from[2*(k+2*step):])
+			d := binary.LittleEndian.Uint64(from[2*(k+3*step):])
+			// Elements 0 and 2 of each pair of columns, and 1 and 3.
+			ab0, ab1 := a&low|b&low<<16, a>>16&low|b&^low
+			cd0, cd1 := c&low|d&low<<16, c>>16&low|d&^low
+			binary.LittleEndian.PutUint64(to[2*k*width:], ab0&(1<<32-1)|cd0<<32)
+			binary.LittleEndian.PutUint64(to[2*(k+1)*width:], ab1&(1<<32-1)|cd1<<32)
+			binary.LittleEndian.PutUint64(to[2*(k+2)*width:], ab0>>32|cd0&^(1<<32-1))
+			binary.LittleEndian.PutUint64(to[2*(k+3)*width:], ab1>>32|cd1&^(1<<32-1))
+		}
+	}
+}
+
+// transposeBytes is transposeHalves of elements of 8 bits.
+func transposeBytes(dst []byte, width int, src []byte, step, rows, cols int) {
+	const low = 0x00ff00ff
+	for c := 0; c < cols; c += 4 {
+		from := src[c*step:]
+		to := dst[c:]
+		for k := 0; k < rows; k += 4 {
+			a := binary.LittleEndian.Uint32(from[k:])
+			b := binary.LittleEndian.Uint32(from[k+step:])
+			c := binary.LittleEndian.Uint32(from[k+2*step:])
+			d := binary.LittleEndian.Uint32(from[k+3*step:])
+			ab0, ab1 := a&low|b&low<<8, a>>8&low|b&^low
+			cd0, cd1 := c&low|d&low<<8, c>>8&low|d&^low
+			binary.LittleEndian.PutUint32(to[k*width:], ab0&(1<<16-1)|cd0<<16)
+			binary.LittleEndian.PutUint32(to[(k+1)*width:], ab1&(1<<16-1)|cd1<<16)
+			binary.LittleEndian.PutUint32(to[(k+2)*width:], ab0>>16|cd0&^(1<<16-1))
+			binary.LittleEndian.PutUint32(to[(k+3)*width:], ab1>>16|cd1&^(1<<16-1))
+		}
+	}
+}
+
+// fewColumns is how many elements a row has at most to be read column by column.
+const fewColumns = 4
+
+// readInterleaved is Read, from a coordinate on, of short whole rows whose columns are dense: each column
+// is read on its own. It returns how many of dst it has set.
+func readInterleaved[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int {
+	last := v.Rank - 1
+	n := v.Dims[last]
+	if last == 0 || n < 2 || n > fewColumns || v.Strides[last-1] != 1 {
+		return 0
+	}
+	// The last row is left to the caller, who goes on to the next column from it.
+	rows := min(v.Dims[last-1]-at[last-1]-1, len(dst)/n)
+	if rows <= 0 {
+		return 0
+	}
+	dst = dst[:rows*n]
+	if n == 2 {
+		a, b := src[pos:][:rows], src[pos+v.Strides[last]:][:rows]
+		for i, x := range a {
+			to := dst[2*i:][:2]
+			to[0], to[1] = x, b[i]
+		}
+	} else {
+		for j := range n {
+			for i, x := range src[pos+j*v.Strides[last]:][:rows] {
+				dst[i*n+j] = x
+			}
+		}
+	}
+	at[last-1] += rows
+	return rows * n
+}
