@@ -82,7 +82,7 @@ var allowed = map[string][]string{
 	"internal/native/code":  {},
 	"internal/native/x64":   {},
 	"internal/parallel":     {},
-	"internal/strided":      {},
+	"internal/strided":      {"internal/isa"},
 	"internal/tracefile":    {},
 	"internal/figure":       {},
 	"internal/tracing":      {},
