@@ -3,18 +3,23 @@ package cpu
 import (
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/bags"
+	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/loop"
 )
 
 func init() {
 	composites[aten.EmbeddingBag] = true
 	lowerings[aten.EmbeddingBag] = func(c *call) {
-		if c.Operands[0].DType() == ir.F64 {
-			embeddingBag[float64](c)
-		} else {
-			embeddingBag[float32](c)
+		switch c.Operands[0].DType() {
+		case ir.F64:
+			embeddingBag[float64, float64](c)
+		case ir.BF16:
+			embeddingBag[float32, vec.BF16](c)
+		case ir.F16:
+			embeddingBag[float32, vec.F16](c)
+		default:
+			embeddingBag[float32, float32](c)
 		}
 	}
 }
@@ -25,26 +30,16 @@ const (
 	bagMax  = 2
 )
 
-// embeddingBag computes in T, the compute dtype of the table. Rows of a narrow table are gathered and
-// converted first, so that not all of it is.
-func embeddingBag[T kernels.Float](c *call) {
+// embeddingBag computes in A, the compute dtype of the table.
+func embeddingBag[A vec.Float, E vec.Element](c *call) {
 	table := c.Operands[0]
-	narrow, wide := table.DType(), loop.ComputeDType(table.DType())
-	t := bags.Table[T]{Width: table.Shape.Dim(1), Gathered: narrow != wide, Padding: int64(c.Int("padding_idx"))}
+	wide := loop.ComputeDType(table.DType())
+	t := bags.Table[E]{Width: table.Shape.Dim(1), Padding: int64(c.Int("padding_idx"))}
 	asI64 := func(name string) operand {
 		v, _ := c.Operand(name)
 		return c.dense(c.l.cast(c.Instr, v, ir.I64))
 	}
 	indices, offsets := asI64("indices"), asI64("offsets")
-	if t.Gathered {
-		inner := &call{c.Inner(nil, []ir.Shape{ir.MakeShape(narrow, indices.n, t.Width)}), c.l}
-		gathered, x, m := inner.result(), c.dense(table), c.l.mem
-		size := table.Shape.Dim(0)
-		c.emit(indices.n, c.l.grain(indexCost+0.3*float64(t.Width)), []operand{gathered}, []operand{x, indices}, func(lo, hi int) {
-			kernels.IndexSelect(elements[uint16](m, gathered), elements[uint16](m, x), elements[int64](m, indices), size, t.Width, lo, hi)
-		})
-		table = c.l.cast(c.Instr, inner.Results[0], wide)
-	}
 	rows := c.dense(table)
 	shape := func(s ir.Shape, d ir.DType) *call { return &call{c.Inner(nil, []ir.Shape{s.WithDType(d)}), c.l} }
 	out, of, sizes, from := shape(c.Shapes[0], wide), shape(c.Shapes[1], ir.I64), shape(c.Shapes[2], ir.I64), shape(c.Shapes[3], ir.I64)
@@ -63,22 +58,22 @@ func embeddingBag[T kernels.Float](c *call) {
 	cost := (indexCost + 0.1*float64(t.Width)) * float64(max(indices.n/max(n, 1), 1))
 	c.emit(n, c.l.grain(cost), []operand{dst, at}, append(reads, scales...), func(lo, hi int) {
 		t := t
-		t.Rows = elements[T](m, rows)
+		t.Rows = elements[E](m, rows)
 		places, ends := elements[int64](m, indices), elements[int64](m, bounds)
 		if mode == bagMax {
-			bags.Maxima(elements[T](m, dst), elements[int64](m, at), &t, places, ends, lo, hi)
+			bags.Maxima(elements[A](m, dst), elements[int64](m, at), &t, places, ends, lo, hi)
 			return
 		}
-		var factors []T
+		var factors []A
 		var divisors []int64
 		if len(scales) > 0 {
-			factors = elements[T](m, scales[0])
+			factors = elements[A](m, scales[0])
 		}
 		if mode == bagMean {
 			divisors = elements[int64](m, counts)
 		}
 		clear(elements[int64](m, at)[lo*at.n/n : hi*at.n/n])
-		bags.Sums(elements[T](m, dst), &t, places, ends, factors, divisors, lo, hi)
+		bags.Sums(elements[A](m, dst), &t, places, ends, factors, divisors, lo, hi)
 	})
 	for i, r := range []*call{out, of, sizes, from} {
 		c.Results = append(c.Results, c.l.cast(c.Instr, r.Results[0], c.Shapes[i].DType()))

@@ -8,6 +8,8 @@ import (
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/kernels/bags"
+	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/strided"
 )
 
@@ -254,6 +256,16 @@ func selectElements[T strided.Bits](c *call, v plan.Value) {
 
 // lowerIndexAdd adds bools as integers: the sum is true if it is not 0.
 func lowerIndexAdd(c *call) {
+	if _, _, inner := c.rows(); inner > 1 {
+		switch c.Operands[0].DType() {
+		case ir.BF16:
+			indexAddNarrow[vec.BF16](c)
+			return
+		case ir.F16:
+			indexAddNarrow[vec.F16](c)
+			return
+		}
+	}
 	add := func(c *call) { indexAdds.of(c.Operands[0].DType())(c) }
 	if c.Operands[0].DType() != ir.Bool {
 		widened(add)(c)
@@ -276,6 +288,22 @@ func indexAdd[T kernels.Number](c *call) {
 	grain := max(16, c.l.grain(float64(index.n)))
 	c.emit(outer*inner, grain, []operand{out}, []operand{index, source}, func(lo, hi int) {
 		kernels.IndexAdd(elements[T](m, out), elements[int64](m, index), elements[T](m, source), size, inner, lo, hi)
+	})
+}
+
+// indexAddNarrow widens the rows that are added to and those that are added, not all there are.
+func indexAddNarrow[E vec.BF16 | vec.F16](c *call) {
+	outer, size, inner := c.rows()
+	index := c.index()
+	v, _ := c.Operand("source")
+	source := c.dense(v)
+	out, m := c.selfCopy(), c.l.mem
+	heads, next := c.l.temp(ir.I64, size), c.l.temp(ir.I64, index.n)
+	c.emit(1, 1, []operand{heads, next}, []operand{index}, func(_, _ int) {
+		bags.Chain(elements[int64](m, heads), elements[int64](m, next), elements[int64](m, index))
+	})
+	c.emit(outer*index.n, c.l.grain(indexCost+0.3*float64(inner)), []operand{out}, []operand{index, source, heads, next}, func(lo, hi int) {
+		bags.AddChained(elements[E](m, out), elements[int64](m, heads), elements[int64](m, next), elements[int64](m, index), elements[E](m, source), inner, lo, hi)
 	})
 }
 

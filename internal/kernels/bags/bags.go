@@ -6,9 +6,6 @@ import (
 	"github.com/loris-ml/loris/internal/kernels/vec"
 )
 
-// Float is the element types.
-type Float interface{ float32 | float64 }
-
 // Find sets of to the bag of each index, bounds to where the bags begin and the last ends, and sizes to
 // how many indices count in each: all but padding, unless that is negative. offsets are where bags
 // begin; with one more than there are bags, what is behind it belongs to none. A bag that begins outside
@@ -54,59 +51,94 @@ func Find(of, bounds, sizes, indices, offsets []int64, padding int64) {
 }
 
 // Table is what bags name rows of.
-type Table[T Float] struct {
-	Rows  []T // [rows, Width]
+type Table[E vec.Element] struct {
+	Rows  []E // [rows, Width]
 	Width int
-	// Gathered says that row i is that of index i, whatever the index is.
-	Gathered bool
 	// Padding is the index whose rows count for nothing, unless it is negative.
 	Padding int64
 }
 
-// row returns the row of index i; false for one that does not count.
-func (t *Table[T]) row(i int64, indices []int64) ([]T, bool) {
-	r := indices[i]
-	if t.Padding >= 0 && r == t.Padding {
+// row returns a row by its index; false for one that does not count.
+func (t *Table[E]) row(at int64) ([]E, bool) {
+	if t.Padding >= 0 && at == t.Padding {
 		return nil, false
 	}
-	if t.Gathered {
-		r = i
+	t.check(at)
+	return t.Rows[int(at)*t.Width:][:t.Width], true
+}
+
+// check panics with an IndexError if there is no such row.
+func (t *Table[E]) check(at int64) {
+	if uint64(at) > uint64(len(t.Rows)) || (int(at)+1)*t.Width > len(t.Rows) {
+		panic(kernels.IndexError{Index: at, Size: len(t.Rows) / max(t.Width, 1)})
 	}
-	if n := len(t.Rows) / max(t.Width, 1); uint64(r) >= uint64(n) && t.Width > 0 {
-		panic(kernels.IndexError{Index: r, Size: n})
+}
+
+// checkAll checks the indices of a bag and reports whether all rows count.
+func (t *Table[E]) checkAll(bag []int64) bool {
+	for _, at := range bag {
+		if t.Padding >= 0 && at == t.Padding {
+			return false
+		}
+		t.check(at)
 	}
-	return t.Rows[int(r)*t.Width:][:t.Width], true
+	return true
 }
 
 // Sums sets rows lo..hi-1 of dst, [bags, width], to the sums of the rows of their bags, each times its
 // number in scales unless that is nil, and with sizes to their means.
-func Sums[T Float](dst []T, t *Table[T], indices, bounds []int64, scales []T, sizes []int64, lo, hi int) {
+func Sums[A vec.Float, E vec.Element](dst []A, t *Table[E], indices, bounds []int64, scales []A, sizes []int64, lo, hi int) {
+	wide := make([]A, t.Width)
 	for bag := lo; bag < hi; bag++ {
-		out := dst[bag*t.Width:][:t.Width]
-		clear(out)
-		for i := bounds[bag]; i < bounds[bag+1]; i++ {
-			row, ok := t.row(i, indices)
-			if !ok {
-				continue
-			}
-			if scales == nil {
-				add(out, row)
-				continue
-			}
-			for j, v := range row {
-				out[j] += v * scales[i]
+		out, part := dst[bag*t.Width:][:t.Width], indices[bounds[bag]:bounds[bag+1]]
+		if scales != nil || !t.checkAll(part) || !sum(out, t.Rows, part) {
+			clear(out)
+			for i, at := range part {
+				row, ok := t.row(at)
+				if !ok {
+					continue
+				}
+				line, ok := any(row).([]A)
+				if !ok {
+					line = wide
+					vec.Load(line, row)
+				}
+				if scales == nil {
+					add(out, line)
+					continue
+				}
+				for j, v := range line {
+					out[j] += v * scales[int(bounds[bag])+i]
+				}
 			}
 		}
 		if sizes != nil && sizes[bag] > 1 {
 			for j := range out {
-				out[j] /= T(sizes[bag])
+				out[j] /= A(sizes[bag])
 			}
 		}
 	}
 }
 
+// sum sets dst to the sum of rows, if there is a kernel for it.
+func sum[A vec.Float, E vec.Element](dst []A, rows []E, index []int64) bool {
+	d, ok := any(dst).([]float32)
+	if !ok {
+		return false
+	}
+	switch r := any(rows).(type) {
+	case []float32:
+		vec.SumRows(d, r, index)
+	case []vec.BF16:
+		vec.SumRows(d, r, index)
+	case []vec.F16:
+		vec.SumRows(d, r, index)
+	}
+	return true
+}
+
 // add adds a row to another.
-func add[T Float](dst, row []T) {
+func add[A vec.Float](dst, row []A) {
 	if d, ok := any(dst).([]float32); ok {
 		vec.Add(d, d, any(row).([]float32))
 		return
@@ -117,20 +149,22 @@ func add[T Float](dst, row []T) {
 // Maxima sets rows lo..hi-1 of dst, [bags, width], to the greatest elements of the rows of their bags,
 // and from to the indices that they are of, the first of equal ones. An element that is of no row, or
 // among which is a NaN, is 0, and so is its index.
-func Maxima[T Float](dst []T, from []int64, t *Table[T], indices, bounds []int64, lo, hi int) {
+func Maxima[A vec.Float, E vec.Element](dst []A, from []int64, t *Table[E], indices, bounds []int64, lo, hi int) {
+	wide := make([]A, t.Width)
 	for bag := lo; bag < hi; bag++ {
 		out, at := dst[bag*t.Width:][:t.Width], from[bag*t.Width:][:t.Width]
 		for j := range out {
 			out[j], at[j] = 0, -1
 		}
-		for i := bounds[bag]; i < bounds[bag+1]; i++ {
-			row, ok := t.row(i, indices)
+		for _, index := range indices[bounds[bag]:bounds[bag+1]] {
+			row, ok := t.row(index)
 			if !ok {
 				continue
 			}
-			for j, v := range row {
+			vec.Load(wide, row)
+			for j, v := range wide {
 				if at[j] < 0 || v > out[j] || v != v { // nothing is greater than a NaN
-					out[j], at[j] = v, indices[i]
+					out[j], at[j] = v, index
 				}
 			}
 		}

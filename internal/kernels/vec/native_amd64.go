@@ -2,7 +2,11 @@
 
 package vec
 
-import "github.com/loris-ml/loris/internal/isa"
+import (
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/isa"
+)
 
 //go:generate env GOWORK=off go run -C _asm . -out ../vec_amd64.s -stubs ../stubs_amd64.go -pkg vec
 
@@ -160,6 +164,47 @@ func halvesNative(even, odd, x []float32) int {
 	_, _ = even[n-1], odd[n-1]
 	halvesAVX2(&even[0], &odd[0], &x[0], n)
 	return n
+}
+
+// rowsMost bounds the elements that a call sums: some microseconds, in which the runtime can't stop the
+// goroutine.
+const rowsMost = 64 << 10
+
+// sumRowsNative does the columns of whole vectors, unless there are too many rows, and returns how many.
+func sumRowsNative[T float32 | BF16 | F16](dst []float32, rows []T, index []int64) int {
+	end, each := whole(len(dst)), rowsMost/max(len(index), 1)
+	if each = whole(each); each == 0 || len(index) == 0 {
+		return 0
+	}
+	for c := 0; c < end; c += each {
+		sumColumns(dst[c:min(c+each, end)], unsafe.Pointer(&rows[c]), T(0), index, len(dst))
+	}
+	return end
+}
+
+// sumColumns is sumRowsNative of columns of rows of the type of kind.
+func sumColumns(dst []float32, rows unsafe.Pointer, kind any, index []int64, stride int) {
+	to, at, n, wide := &dst[0], &index[0], len(index), level == avx512
+	switch kind.(type) {
+	case float32:
+		if wide {
+			sumRowsF32AVX512(to, (*float32)(rows), at, n, len(dst), stride)
+		} else {
+			sumRowsF32AVX2(to, (*float32)(rows), at, n, len(dst), stride)
+		}
+	case BF16:
+		if wide {
+			sumRowsBF16AVX512(to, (*uint16)(rows), at, n, len(dst), stride)
+		} else {
+			sumRowsBF16AVX2(to, (*uint16)(rows), at, n, len(dst), stride)
+		}
+	case F16:
+		if wide {
+			sumRowsF16AVX512(to, (*uint16)(rows), at, n, len(dst), stride)
+		} else {
+			sumRowsF16AVX2(to, (*uint16)(rows), at, n, len(dst), stride)
+		}
+	}
 }
 
 func whole(n int) int {

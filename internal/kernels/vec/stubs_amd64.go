@@ -44,6 +44,21 @@ func mostAVX512(best *float32, x *float32, n int)
 //go:noescape
 func addAVX512(dst *float32, x *float32, y *float32, n int)
 
+// sumRowsF32AVX512 is SumRows of n rows that lie stride apart; width is a multiple of 16 above zero.
+//
+//go:noescape
+func sumRowsF32AVX512(dst *float32, rows *float32, index *int64, n int, width int, stride int)
+
+// sumRowsBF16AVX512 is SumRows of n rows that lie stride apart; width is a multiple of 16 above zero.
+//
+//go:noescape
+func sumRowsBF16AVX512(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
+
+// sumRowsF16AVX512 is SumRows of n rows that lie stride apart; width is a multiple of 16 above zero.
+//
+//go:noescape
+func sumRowsF16AVX512(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
+
 // scaleAVX2 sets dst to src·f, n > 0 elements, a multiple of 8.
 //
 //go:noescape
@@ -83,6 +98,21 @@ func mostAVX2(best *float32, x *float32, n int)
 //
 //go:noescape
 func addAVX2(dst *float32, x *float32, y *float32, n int)
+
+// sumRowsF32AVX2 is SumRows of n rows that lie stride apart; width is a multiple of 8 above zero.
+//
+//go:noescape
+func sumRowsF32AVX2(dst *float32, rows *float32, index *int64, n int, width int, stride int)
+
+// sumRowsBF16AVX2 is SumRows of n rows that lie stride apart; width is a multiple of 8 above zero.
+//
+//go:noescape
+func sumRowsBF16AVX2(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
+
+// sumRowsF16AVX2 is SumRows of n rows that lie stride apart; width is a multiple of 8 above zero.
+//
+//go:noescape
+func sumRowsF16AVX2(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
 
 // halvesAVX2 sets even and odd to the elements at even and odd places of x, n > 0 each, a multiple of 8.
 //

@@ -919,6 +919,234 @@ loop:
 	VZEROUPPER
 	RET
 
+// func sumRowsF32AVX512(dst *float32, rows *float32, index *int64, n int, width int, stride int)
+// Requires: AVX, AVX512F
+TEXT ·sumRowsF32AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ rows+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ width+32(FP), SI
+	MOVQ stride+40(FP), DI
+	SHLQ $0x02, DI
+
+columns4:
+	CMPQ   SI, $0x00000040
+	JL     done4
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	XORQ   R8, R8
+	JMP    test4
+
+rows4:
+	MOVQ   (DX)(R8*8), R9
+	IMULQ  DI, R9
+	ADDQ   CX, R9
+	VADDPS (R9), Z0, Z0
+	VADDPS 64(R9), Z1, Z1
+	VADDPS 128(R9), Z2, Z2
+	VADDPS 192(R9), Z3, Z3
+	INCQ   R8
+
+test4:
+	CMPQ    R8, BX
+	JL      rows4
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	ADDQ    $0x00000100, AX
+	ADDQ    $0x00000100, CX
+	SUBQ    $0x00000040, SI
+	JMP     columns4
+
+done4:
+columns1:
+	CMPQ   SI, $0x00000010
+	JL     done1
+	VPXORD Z4, Z4, Z4
+	XORQ   R8, R8
+	JMP    test1
+
+rows1:
+	MOVQ   (DX)(R8*8), R9
+	IMULQ  DI, R9
+	ADDQ   CX, R9
+	VADDPS (R9), Z4, Z4
+	INCQ   R8
+
+test1:
+	CMPQ    R8, BX
+	JL      rows1
+	VMOVUPS Z4, (AX)
+	ADDQ    $0x00000040, AX
+	ADDQ    $0x00000040, CX
+	SUBQ    $0x00000010, SI
+	JMP     columns1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func sumRowsBF16AVX512(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
+// Requires: AVX, AVX512F
+TEXT ·sumRowsBF16AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ rows+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ width+32(FP), SI
+	MOVQ stride+40(FP), DI
+	SHLQ $0x01, DI
+
+columns4:
+	CMPQ   SI, $0x00000040
+	JL     done4
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	XORQ   R8, R8
+	JMP    test4
+
+rows4:
+	MOVQ      (DX)(R8*8), R9
+	IMULQ     DI, R9
+	ADDQ      CX, R9
+	VPMOVZXWD (R9), Z4
+	VPSLLD    $0x10, Z4, Z4
+	VADDPS    Z4, Z0, Z0
+	VPMOVZXWD 32(R9), Z4
+	VPSLLD    $0x10, Z4, Z4
+	VADDPS    Z4, Z1, Z1
+	VPMOVZXWD 64(R9), Z4
+	VPSLLD    $0x10, Z4, Z4
+	VADDPS    Z4, Z2, Z2
+	VPMOVZXWD 96(R9), Z4
+	VPSLLD    $0x10, Z4, Z4
+	VADDPS    Z4, Z3, Z3
+	INCQ      R8
+
+test4:
+	CMPQ    R8, BX
+	JL      rows4
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	ADDQ    $0x00000100, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000040, SI
+	JMP     columns4
+
+done4:
+columns1:
+	CMPQ   SI, $0x00000010
+	JL     done1
+	VPXORD Z5, Z5, Z5
+	XORQ   R8, R8
+	JMP    test1
+
+rows1:
+	MOVQ      (DX)(R8*8), R9
+	IMULQ     DI, R9
+	ADDQ      CX, R9
+	VPMOVZXWD (R9), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VADDPS    Z0, Z5, Z5
+	INCQ      R8
+
+test1:
+	CMPQ    R8, BX
+	JL      rows1
+	VMOVUPS Z5, (AX)
+	ADDQ    $0x00000040, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000010, SI
+	JMP     columns1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func sumRowsF16AVX512(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
+// Requires: AVX, AVX512F
+TEXT ·sumRowsF16AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ rows+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ width+32(FP), SI
+	MOVQ stride+40(FP), DI
+	SHLQ $0x01, DI
+
+columns4:
+	CMPQ   SI, $0x00000040
+	JL     done4
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	XORQ   R8, R8
+	JMP    test4
+
+rows4:
+	MOVQ      (DX)(R8*8), R9
+	IMULQ     DI, R9
+	ADDQ      CX, R9
+	VCVTPH2PS (R9), Z4
+	VADDPS    Z4, Z0, Z0
+	VCVTPH2PS 32(R9), Z4
+	VADDPS    Z4, Z1, Z1
+	VCVTPH2PS 64(R9), Z4
+	VADDPS    Z4, Z2, Z2
+	VCVTPH2PS 96(R9), Z4
+	VADDPS    Z4, Z3, Z3
+	INCQ      R8
+
+test4:
+	CMPQ    R8, BX
+	JL      rows4
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z1, 64(AX)
+	VMOVUPS Z2, 128(AX)
+	VMOVUPS Z3, 192(AX)
+	ADDQ    $0x00000100, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000040, SI
+	JMP     columns4
+
+done4:
+columns1:
+	CMPQ   SI, $0x00000010
+	JL     done1
+	VPXORD Z5, Z5, Z5
+	XORQ   R8, R8
+	JMP    test1
+
+rows1:
+	MOVQ      (DX)(R8*8), R9
+	IMULQ     DI, R9
+	ADDQ      CX, R9
+	VCVTPH2PS (R9), Z0
+	VADDPS    Z0, Z5, Z5
+	INCQ      R8
+
+test1:
+	CMPQ    R8, BX
+	JL      rows1
+	VMOVUPS Z5, (AX)
+	ADDQ    $0x00000040, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000010, SI
+	JMP     columns1
+
+done1:
+	VZEROUPPER
+	RET
+
 // func scaleAVX2(dst *float32, src *float32, n int, f float32)
 // Requires: AVX
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-28
@@ -1613,6 +1841,234 @@ loop:
 	ADDQ    $0x00000020, DX
 	SUBQ    $0x08, BX
 	JG      loop
+	VZEROUPPER
+	RET
+
+// func sumRowsF32AVX2(dst *float32, rows *float32, index *int64, n int, width int, stride int)
+// Requires: AVX
+TEXT ·sumRowsF32AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ rows+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ width+32(FP), SI
+	MOVQ stride+40(FP), DI
+	SHLQ $0x02, DI
+
+columns4:
+	CMPQ   SI, $0x00000020
+	JL     done4
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	XORQ   R8, R8
+	JMP    test4
+
+rows4:
+	MOVQ   (DX)(R8*8), R9
+	IMULQ  DI, R9
+	ADDQ   CX, R9
+	VADDPS (R9), Y0, Y0
+	VADDPS 32(R9), Y1, Y1
+	VADDPS 64(R9), Y2, Y2
+	VADDPS 96(R9), Y3, Y3
+	INCQ   R8
+
+test4:
+	CMPQ    R8, BX
+	JL      rows4
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	SUBQ    $0x00000020, SI
+	JMP     columns4
+
+done4:
+columns1:
+	CMPQ   SI, $0x00000008
+	JL     done1
+	VXORPS Y0, Y0, Y0
+	XORQ   R8, R8
+	JMP    test1
+
+rows1:
+	MOVQ   (DX)(R8*8), R9
+	IMULQ  DI, R9
+	ADDQ   CX, R9
+	VADDPS (R9), Y0, Y0
+	INCQ   R8
+
+test1:
+	CMPQ    R8, BX
+	JL      rows1
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	SUBQ    $0x00000008, SI
+	JMP     columns1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func sumRowsBF16AVX2(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
+// Requires: AVX, AVX2
+TEXT ·sumRowsBF16AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ rows+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ width+32(FP), SI
+	MOVQ stride+40(FP), DI
+	SHLQ $0x01, DI
+
+columns4:
+	CMPQ   SI, $0x00000020
+	JL     done4
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	XORQ   R8, R8
+	JMP    test4
+
+rows4:
+	MOVQ      (DX)(R8*8), R9
+	IMULQ     DI, R9
+	ADDQ      CX, R9
+	VPMOVZXWD (R9), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VADDPS    Y4, Y0, Y0
+	VPMOVZXWD 16(R9), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VADDPS    Y4, Y1, Y1
+	VPMOVZXWD 32(R9), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VADDPS    Y4, Y2, Y2
+	VPMOVZXWD 48(R9), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VADDPS    Y4, Y3, Y3
+	INCQ      R8
+
+test4:
+	CMPQ    R8, BX
+	JL      rows4
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000040, CX
+	SUBQ    $0x00000020, SI
+	JMP     columns4
+
+done4:
+columns1:
+	CMPQ   SI, $0x00000008
+	JL     done1
+	VXORPS Y0, Y0, Y0
+	XORQ   R8, R8
+	JMP    test1
+
+rows1:
+	MOVQ      (DX)(R8*8), R9
+	IMULQ     DI, R9
+	ADDQ      CX, R9
+	VPMOVZXWD (R9), Y1
+	VPSLLD    $0x10, Y1, Y1
+	VADDPS    Y1, Y0, Y0
+	INCQ      R8
+
+test1:
+	CMPQ    R8, BX
+	JL      rows1
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000010, CX
+	SUBQ    $0x00000008, SI
+	JMP     columns1
+
+done1:
+	VZEROUPPER
+	RET
+
+// func sumRowsF16AVX2(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
+// Requires: AVX, F16C
+TEXT ·sumRowsF16AVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ rows+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ width+32(FP), SI
+	MOVQ stride+40(FP), DI
+	SHLQ $0x01, DI
+
+columns4:
+	CMPQ   SI, $0x00000020
+	JL     done4
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	XORQ   R8, R8
+	JMP    test4
+
+rows4:
+	MOVQ      (DX)(R8*8), R9
+	IMULQ     DI, R9
+	ADDQ      CX, R9
+	VCVTPH2PS (R9), Y4
+	VADDPS    Y4, Y0, Y0
+	VCVTPH2PS 16(R9), Y4
+	VADDPS    Y4, Y1, Y1
+	VCVTPH2PS 32(R9), Y4
+	VADDPS    Y4, Y2, Y2
+	VCVTPH2PS 48(R9), Y4
+	VADDPS    Y4, Y3, Y3
+	INCQ      R8
+
+test4:
+	CMPQ    R8, BX
+	JL      rows4
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000040, CX
+	SUBQ    $0x00000020, SI
+	JMP     columns4
+
+done4:
+columns1:
+	CMPQ   SI, $0x00000008
+	JL     done1
+	VXORPS Y0, Y0, Y0
+	XORQ   R8, R8
+	JMP    test1
+
+rows1:
+	MOVQ      (DX)(R8*8), R9
+	IMULQ     DI, R9
+	ADDQ      CX, R9
+	VCVTPH2PS (R9), Y1
+	VADDPS    Y1, Y0, Y0
+	INCQ      R8
+
+test1:
+	CMPQ    R8, BX
+	JL      rows1
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000010, CX
+	SUBQ    $0x00000008, SI
+	JMP     columns1
+
+done1:
 	VZEROUPPER
 	RET
 

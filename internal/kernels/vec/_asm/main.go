@@ -188,6 +188,7 @@ func main() {
 		s.greater(true)
 		s.most()
 		s.add()
+		s.sumRows()
 	}
 	halves()
 	Generate()
