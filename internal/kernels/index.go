@@ -169,15 +169,25 @@ func ScatterReduce[T Number](dst []T, index []int64, src []T, view *strided.View
 	}
 	step, next := along(&l.base), along(view)
 	l.units(view, lo, hi, func(i, pos, from, n int) {
-		for _, ix := range index[i : i+n] {
-			p := pos + checked(ix, l.size)*l.step
-			if how == CombineSum {
-				dst[p] += src[from]
-			} else {
-				dst[p] = combine(how, dst[p], src[from])
+		// The commonest ways have loops of their own: a call for each element takes longer than the rest.
+		switch part := index[i : i+n]; how {
+		case CombineSum:
+			for _, ix := range part {
+				dst[pos+checked(ix, l.size)*l.step] += src[from]
+				pos, from = pos+step, from+next
 			}
-			pos += step
-			from += next
+		case CombineMax:
+			for _, ix := range part {
+				p := pos + checked(ix, l.size)*l.step
+				dst[p] = max(dst[p], src[from])
+				pos, from = pos+step, from+next
+			}
+		default:
+			for _, ix := range part {
+				p := pos + checked(ix, l.size)*l.step
+				dst[p] = combine(how, dst[p], src[from])
+				pos, from = pos+step, from+next
+			}
 		}
 	})
 }

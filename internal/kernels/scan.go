@@ -65,8 +65,13 @@ func CumprodGradient[T Float](dst, g, x, y []T, n, inner, lo, hi int) {
 // are; of equal ones the later, and a NaN stays the maximum.
 func Cummax[T Number](values []T, indices []int64, x []T, least bool, n, inner, lo, hi int) {
 	for l := lo; l < hi; l++ {
-		if half := 0.5; inner == 1 && T(half) != 0 {
-			cummaxRow(values[l*n:(l+1)*n], indices[l*n:(l+1)*n], x[l*n:(l+1)*n], least)
+		if inner == 1 && n > 0 {
+			row, places, from := values[l*n:(l+1)*n], indices[l*n:(l+1)*n], x[l*n:(l+1)*n]
+			if half := 0.5; T(half) != 0 {
+				cummaxRow(row, places, from, least)
+			} else {
+				cummaxIntegers(row, places, from, least)
+			}
 			continue
 		}
 		p := l/inner*n*inner + l%inner
@@ -113,6 +118,29 @@ func cummaxRow[T Number](values []T, indices []int64, x []T, least bool) {
 			indices[at+i] = int64(at)
 		}
 		at = end
+	}
+}
+
+// cummaxIntegers is Cummax of integers that adjoin: two conditional moves for each.
+func cummaxIntegers[T Number](values []T, indices []int64, x []T, least bool) {
+	values, indices = values[:len(x)], indices[:len(x)]
+	best, at := x[0], 0
+	if least {
+		for i, v := range x {
+			if v <= best {
+				at = i
+			}
+			best = min(best, v)
+			values[i], indices[i] = best, int64(at)
+		}
+		return
+	}
+	for i, v := range x {
+		if v >= best {
+			at = i
+		}
+		best = max(best, v)
+		values[i], indices[i] = best, int64(at)
 	}
 }
 
