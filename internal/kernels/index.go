@@ -126,6 +126,13 @@ func Gather[T strided.Bits](dst, x []T, index []int64, l *Lines, lo, hi int) {
 func Scatter[T strided.Bits](dst []T, index []int64, src []T, view *strided.View, l *Lines, lo, hi int) {
 	step, next := along(&l.base), along(view)
 	l.units(view, lo, hi, func(i, pos, from, n int) {
+		if step == 0 && l.step == 1 && next == 1 {
+			row, part := dst[pos:pos+l.size], src[from:from+n]
+			for j, ix := range index[i : i+n] {
+				row[checked(ix, len(row))] = part[j]
+			}
+			return
+		}
 		for _, ix := range index[i : i+n] {
 			dst[pos+checked(ix, l.size)*l.step] = src[from]
 			pos += step
@@ -170,7 +177,12 @@ func ScatterReduce[T Number](dst []T, index []int64, src []T, view *strided.View
 	step, next := along(&l.base), along(view)
 	l.units(view, lo, hi, func(i, pos, from, n int) {
 		// The commonest ways have loops of their own: a call for each element takes longer than the rest.
-		switch part := index[i : i+n]; how {
+		part := index[i : i+n]
+		if how == CombineSum && step == 0 && l.step == 1 && next == 1 {
+			addScattered(dst[pos:pos+l.size], part, src[from:from+n])
+			return
+		}
+		switch how {
 		case CombineSum:
 			for _, ix := range part {
 				dst[pos+checked(ix, l.size)*l.step] += src[from]
@@ -190,6 +202,14 @@ func ScatterReduce[T Number](dst []T, index []int64, src []T, view *strided.View
 			}
 		}
 	})
+}
+
+// addScattered adds each element of src to the one of a row that index selects.
+func addScattered[T Number](row []T, index []int64, src []T) {
+	src = src[:len(index)]
+	for j, ix := range index {
+		row[checked(ix, len(row))] += src[j]
+	}
 }
 
 // scatterCounting is ScatterReduce where it matters how many elements each one combines.
