@@ -182,6 +182,10 @@ func ScatterReduce[T Number](dst []T, index []int64, src []T, view *strided.View
 			addScattered(dst[pos:pos+l.size], part, src[from:from+n])
 			return
 		}
+		if bytes, ok := any(dst).([]uint8); ok && how == CombineMax && step == 0 && l.step == 1 && next == 1 {
+			maxScattered(bytes[pos:pos+l.size], part, any(src).([]uint8)[from:from+n])
+			return
+		}
 		switch how {
 		case CombineSum:
 			for _, ix := range part {
@@ -209,6 +213,16 @@ func addScattered[T Number](row []T, index []int64, src []T) {
 	src = src[:len(index)]
 	for j, ix := range index {
 		row[checked(ix, len(row))] += src[j]
+	}
+}
+
+// maxScattered is addScattered for the greater of two bytes, with bools the sum. Bytes are compared as words,
+// of which there are conditional moves: which one is greater is not to be foreseen.
+func maxScattered(row []uint8, index []int64, src []uint8) {
+	src = src[:len(index)]
+	for j, ix := range index {
+		p := checked(ix, len(row))
+		row[p] = uint8(max(uint32(row[p]), uint32(src[j])))
 	}
 }
 

@@ -111,13 +111,20 @@ func cummaxRow[T Number](values []T, indices []int64, x []T, least bool) {
 				end++
 			}
 		}
-		for i := range values[at:end] {
-			values[at+i] = best
-		}
-		for i := range indices[at:end] {
-			indices[at+i] = int64(at)
-		}
+		repeat(values[at:end], best)
+		repeat(indices[at:end], int64(at))
 		at = end
+	}
+}
+
+// repeat sets all of dst to a number, by copying what it has set where there is much to set.
+func repeat[T Number](dst []T, v T) {
+	n := min(16, len(dst))
+	for i := range dst[:n] {
+		dst[i] = v
+	}
+	for n < len(dst) {
+		n += copy(dst[n:], dst[:n])
 	}
 }
 
