@@ -31,6 +31,7 @@ type vinfo struct {
 	kind kind
 	mask bool      // a mask: in k registers with AVX-512, else lanes of 32 bits
 	full bool      // pooled: the pool has all lanes, not one to be broadcast
+	half bool      // f32s that are rounded to bf16: their lower halves are zero
 	len  uint8     // bytes of the vector
 	w    uint8     // pooled: bytes of an element
 	slot int32     // home, or spilled temp: offset in the spill memory, 0 for none

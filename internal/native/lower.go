@@ -171,7 +171,9 @@ func (g *gen) round(d ir.DType, x val) val {
 	case ir.F16:
 		return g.op1(x64.CVTPH2PS, n, g.narrow(d, x))
 	case ir.BF16:
-		return g.op2(x64.PANDD, n, g.roundBF16(x), g.konst(4, 0xffff0000))
+		v := g.op2(x64.PANDD, n, g.roundBF16(x), g.konst(4, 0xffff0000))
+		g.vals[v].half = true
+		return v
 	case ir.F32:
 		return x
 	}

@@ -201,7 +201,10 @@ func (g *gen) narrow(d ir.DType, v val) val {
 	case ir.F16:
 		return g.resize(x64.CVTPS2PH, n, max(n/2, 16), v, 0)
 	case ir.BF16:
-		return g.packWords(g.op1i(x64.PSRLD, n, g.roundBF16(v), 16))
+		if !g.vals[v].half {
+			v = g.roundBF16(v)
+		}
+		return g.packWords(g.op1i(x64.PSRLD, n, v, 16))
 	}
 	return v
 }
