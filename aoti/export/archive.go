@@ -33,7 +33,7 @@ func rootOf(torch, model string) (string, error) {
 // archive writes the package.
 func (m *model) archive(w io.Writer, lib *library) error {
 	meta, err := json.Marshal(map[string]string{
-		"AOTI_DEVICE_KEY": "cpu", "LORIS_ISA": lib.isa, "LORIS_PROGRAM": m.hash.String(), "LORIS_PACKAGE": strconv.Itoa(wordsVersion),
+		"AOTI_DEVICE_KEY": m.device, "LORIS_ISA": lib.isa, "LORIS_PROGRAM": m.hash.String(), "LORIS_PACKAGE": strconv.Itoa(wordsVersion),
 	})
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
@@ -60,6 +60,9 @@ var torchNames = map[ir.DType]string{
 	ir.C64: "complex64", ir.C128: "complex128", ir.Bool: "bool", ir.BF16: "bfloat16",
 }
 
+// deviceTypes are PyTorch's numbers of devices.
+var deviceTypes = map[string]int{deviceCPU: 0, deviceCUDA: 1}
+
 var torchKinds = map[backend.ConstantType]string{backend.ConstantParameter: "Parameter", backend.ConstantBuffer: "Buffer"}
 
 // source returns the text that goes with the library, from which inspectors read what it takes:
@@ -78,7 +81,7 @@ func (m *model) source() string {
 		at := fmt.Sprintf("constants_info_[%d].", i)
 		fmt.Fprintf(&b, "%sname = %q;\n", at, c.name)
 		fmt.Fprintf(&b, "%sdtype = static_cast<int32_t>(cached_torch_dtype_%s);\n", at, torchNames[c.shape.DType()])
-		fmt.Fprintf(&b, "%sdevice_type = static_cast<int32_t>(cached_torch_device_type_cpu);\n", at)
+		fmt.Fprintf(&b, "%sdevice_type = static_cast<int32_t>(cached_torch_device_type_%s);\n", at, m.device)
 		fmt.Fprintf(&b, "%soffset = 0;\n%sdata_size = %d;\n%sfrom_folded = false;\n", at, at, len(c.data), at)
 		fmt.Fprintf(&b, "%stype = static_cast<int32_t>(torch::aot_inductor::ConstantType::%v);\n", at, torchKinds[c.kind()])
 		fmt.Fprintf(&b, "%sshape = {%s};\n%sstride = {%s};\n", at, numbers(c.shape.Dims()), at, numbers(strides(c.shape)))
@@ -91,7 +94,7 @@ func (m *model) source() string {
 	fmt.Fprintf(&b, "in_spec_ = R\"(%s)\";\nout_spec_ = R\"(%s)\";\n", m.inSpec(), m.outSpec())
 	for i := range m.inputs {
 		q := &m.inputs[i]
-		fmt.Fprintf(&b, "int32_t %s_expected_dtype = aoti_torch_dtype_%s();\nint32_t %s_expected_device_type = 0;\n", q.name, torchNames[q.shape.DType()], q.name)
+		fmt.Fprintf(&b, "int32_t %s_expected_dtype = aoti_torch_dtype_%s();\nint32_t %s_expected_device_type = %d;\n", q.name, torchNames[q.shape.DType()], q.name, deviceTypes[m.device])
 		steps := strides(q.shape)
 		dense := true
 		for d, n := range slices.Backward(q.shape.Dims()) {

@@ -135,11 +135,13 @@ func (e *encoder) commands(dir string) [][]string {
 // sourceSuffix is that of C files here: g++ takes all but the first .c for C++, whatever it is told.
 const sourceSuffix = ".source"
 
-// glueSources lists the C files of the object, without their suffix.
+// glueSources lists the C files of the object for the CPU, without their suffix.
 func glueSources() (names []string) {
 	files, _ := fs.Glob(glue.Source, "c/*.c") // it fails only for malformed patterns
 	for _, f := range files {
-		names = append(names, strings.TrimSuffix(filepath.Base(f), ".c"))
+		if name := strings.TrimSuffix(filepath.Base(f), ".c"); name != "cuda" {
+			names = append(names, name)
+		}
 	}
 	return names
 }

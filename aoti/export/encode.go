@@ -13,7 +13,7 @@ import (
 )
 
 // wordsVersion is that of the layout of the words. aoti/internal/glue/c/glue.h describes it.
-const wordsVersion = 4
+const wordsVersion = 5
 
 // The first words, by their place in the glue's lx_plan.
 const (
@@ -44,6 +44,14 @@ const (
 	wordFolds
 	wordFoldAt
 	wordFolded
+	wordFunctions
+	wordFunctionAt
+	wordKernels
+	wordKernelAt
+	wordFaults
+	wordFaultAt
+	wordFaultPlace
+	wordLiterals
 	headWords
 )
 
@@ -51,8 +59,10 @@ const (
 const (
 	stepKernel = 0
 	stepCall   = 1
+	stepLaunch = 2
+	stepMove   = 3
 
-	argInt = iota - 2
+	argInt = iota - 4
 	argFloat
 	argTensor
 	argReturned
@@ -80,6 +90,7 @@ type encoder struct {
 	compiled  bool // code is the source of functions, for a compiler
 	code      []byte
 	kernels   [][2]int64 // offsets of code, or numbers of functions
+	images    []byte     // of a GPU's kernels
 	functions []string
 	tuning    map[int]tuning // by word
 	titles    []title
@@ -163,12 +174,7 @@ func (e *encoder) encode() error {
 	h[wordInputAt] = e.list(m.inputs, e.param)
 	h[wordOutputAt] = e.list(m.outputs, e.param)
 	h[wordConstantAt] = e.list(m.constants, e.constant)
-	e.literals = m.plan.Literals
-	for len(e.literals)%8 != 0 {
-		e.literals = append(e.literals, 0)
-	}
-	numbersAt := len(e.literals)
-	e.literals = append(e.literals, m.numbers...)
+	numbersAt := e.literalBytes()
 	h[wordPlaceAt] = int64(len(e.words))
 	for _, p := range m.plan.Places {
 		if p.Space == ahead.Param && m.sources[p.Index].kind == fromNumber {
@@ -181,6 +187,9 @@ func (e *encoder) encode() error {
 		e.tuned(roomy, int64(p.Offset))
 	}
 	e.kernelCode()
+	h[wordKernels], h[wordKernelAt] = int64(len(m.plan.GPU)), e.gpuKernels()
+	h[wordFaults], h[wordFaultAt], h[wordFaultPlace] = int64(len(m.plan.Faults)), e.faults(), int64(m.plan.FaultsAt)
+	h[wordLiterals] = int64(len(e.literals))
 	h[wordFolds], h[wordFoldAt], h[wordFolded] = int64(len(m.plan.Folds)), int64(len(e.words)), int64(m.plan.FoldedBytes)
 	for i := range m.plan.Folds {
 		e.step(&m.plan.Folds[i])
@@ -190,9 +199,26 @@ func (e *encoder) encode() error {
 		e.step(&m.plan.Steps[i])
 	}
 	h[wordAssigned], h[wordAssignedAt] = int64(len(m.assigned)), e.assignments()
+	if m.device == deviceCUDA {
+		h[wordFunctions], h[wordFunctionAt] = int64(len(e.functions)), int64(len(e.words))
+		for _, f := range e.functions {
+			e.put(e.string(f))
+		}
+	}
 	copy(e.words, h[:])
 	e.tuning[wordWorkspace] = roomy
 	return e.err
+}
+
+// literalBytes lays the numbers out that the plan knows, and returns where those of the model begin.
+func (e *encoder) literalBytes() int {
+	e.literals = e.m.plan.Literals
+	for len(e.literals)%numberAlign != 0 {
+		e.literals = append(e.literals, 0)
+	}
+	at := len(e.literals)
+	e.literals = append(e.literals, e.m.numbers...)
+	return at
 }
 
 // list puts records one after another, whose other parts come before them, and returns where.
@@ -283,21 +309,31 @@ func (e *encoder) kernelCode() {
 	}
 }
 
+// titled returns the text that names an op, with the user's line if there is one.
+func titled(op, line string) string {
+	if line == "" {
+		return op
+	}
+	return op + " (at " + line + ")"
+}
+
 func (e *encoder) step(s *ahead.Step) {
 	at := len(e.words)
-	name := s.Op
-	if s.Line != "" {
-		name += " (at " + s.Line + ")"
-	}
+	name := titled(s.Op, s.Line)
 	e.titles = append(e.titles, title{at, name})
-	kind := int64(stepKernel)
-	if s.Call != nil {
-		kind = stepCall
-	}
-	e.put(kind, 0, e.string(name))
-	if s.Call != nil {
+	put := func(kind int64) { e.put(kind, 0, e.string(name)) }
+	switch {
+	case s.Call != nil:
+		put(stepCall)
 		e.call(s.Call)
-	} else {
+	case s.Launch != nil:
+		put(stepLaunch)
+		e.launch(s.Launch)
+	case s.Copy != nil:
+		put(stepMove)
+		e.put(int64(s.Copy.To.Buf), int64(s.Copy.To.Offset), int64(s.Copy.From.Buf), int64(s.Copy.From.Offset), int64(s.Copy.Bytes))
+	default:
+		put(stepKernel)
 		e.kernel(s)
 		e.defined(s.Kernel, name)
 	}

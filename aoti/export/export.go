@@ -4,7 +4,8 @@
 //
 // The package runs on Linux on x86-64 processors with AVX2: in aoti.Load, torch._inductor's
 // aoti_load_package and PyTorch's C++ runners. Fused loops are machine code of Loris, for AVX2 and for
-// AVX-512; matrix products and the like are calls of functions that libtorch has.
+// AVX-512; matrix products and the like are calls of functions that libtorch has. With Options.Device
+// "cuda" it runs on a GPU, and all but products are kernels of Loris.
 package export
 
 import (
@@ -48,6 +49,13 @@ type Options struct {
 	// newest known. PyTorch 2.6 expects another root folder than its successors. The library in the
 	// archive is the same for all.
 	Torch string
+	// Device is what the package runs on: "cpu", which empty stands for, or "cuda", a GPU of NVIDIA's from
+	// compute capability 8.0 on. The latter needs a build with the tag cuda and NVRTC, but no GPU.
+	Device string
+	// Architectures are those of the GPU's kernels: machine code such as "sm_90", which runs on GPUs of
+	// that generation, and PTX such as "compute_80", from which a driver makes code for that and all later
+	// ones. Empty stands for sm_80, sm_90 and compute_80.
+	Architectures []string
 	// Emitter is what makes the library: empty stands for this package, which writes machine code for
 	// x86-64 itself, and "c++" for a compiler, which makes it of a source for any processor.
 	Emitter string
@@ -100,7 +108,7 @@ func Program(ctx context.Context, w io.Writer, p *graph.Program, o Options) erro
 }
 
 // plan plans a Program whose parameters are known, for one choice of sizes or several.
-func plan(models []*model, programs []*graph.Program, o *Options) (*encoder, error) {
+func plan(ctx context.Context, models []*model, programs []*graph.Program, o *Options) (*encoder, error) {
 	m := models[0]
 	m.name = cmp.Or(o.Model, "model")
 	if m.name != identifier(m.name, map[string]bool{}) {
@@ -111,6 +119,19 @@ func plan(models []*model, programs []*graph.Program, o *Options) (*encoder, err
 		return nil, err
 	}
 	m.hash = programs[0].Hash()
+	if m.device, err = o.checkDevice(); err != nil {
+		return nil, err
+	}
+	if m.device == deviceCUDA {
+		optimised, err := m.planCUDA(ctx, programs[0], o)
+		if err == nil {
+			err = m.describe(optimised)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return encode(models, false)
+	}
 	plans, optimised, err := cpu.PlanAhead(programs, m.seed(), m.stays)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,8 @@ import (
 // model is what becomes a package.
 type model struct {
 	name, root string
+	device     string // deviceCPU or deviceCUDA
+	isa        string // what GPUs there is code for
 	hash       ir.Hash
 	plan       *ahead.Plan
 	sources    []source // of the parameters of the Program
@@ -117,7 +119,7 @@ func (m *model) addConstant(fqn string, s ir.Shape, data []byte) {
 func (m *model) addNumber(data []byte) {
 	m.sources = append(m.sources, source{fromNumber, len(m.numbers)})
 	m.numbers = append(m.numbers, data...)
-	m.numbers = append(m.numbers, make([]byte, -len(m.numbers)&7)...)
+	m.numbers = append(m.numbers, make([]byte, -len(m.numbers)&(numberAlign-1))...)
 }
 
 // seed returns the number of the parameter that stands for the generator of the process, or -1.
@@ -140,6 +142,13 @@ func (m *model) stays(param int) bool {
 // weightAlign is what the offset of each constant in the weights is a multiple of, as Inductor's.
 const weightAlign = 64
 
+// placeAlign is that of values in the workspace, what kernels of a GPU want of all memory, and numberAlign
+// that of single numbers.
+const (
+	placeAlign  = 256
+	numberAlign = 8
+)
+
 // describe fills in the outputs, and where constants lie.
 func (m *model) describe(p *graph.Program) error {
 	m.workspace = m.plan.Workspace
@@ -155,7 +164,7 @@ func (m *model) describe(p *graph.Program) error {
 		if q, _ := a.target(m); q.shape != s {
 			return fmt.Errorf("%w: result %d is %v and cannot be assigned to %s, which is %v", ir.ErrShape, i, s, q.name, q.shape)
 		}
-		a.at = (m.workspace + weightAlign - 1) &^ (weightAlign - 1)
+		a.at = (m.workspace + placeAlign - 1) &^ (placeAlign - 1)
 		m.workspace = a.at + s.Bytes()
 		m.results = append(m.results, ahead.Place{Space: ahead.Workspace, Offset: a.at})
 	}
@@ -194,8 +203,8 @@ func (e *encoder) blobs() []elfwrite.Blob {
 
 // link links a library of machine code.
 func (e *encoder) link() (*library, error) {
-	m := e.m
-	head, err := elfwrite.Link(&elfwrite.Input{
+	m, isa := e.m, "AVX2 AVX512"
+	in := &elfwrite.Input{
 		Object:      glue.AMD64,
 		Export:      "AOTInductor",
 		ReadOnly:    e.blobs(),
@@ -206,7 +215,14 @@ func (e *encoder) link() (*library, error) {
 		Weights:     glue.Weights,
 		WeightBytes: m.weights,
 		Bounds:      weightBounds,
-	})
+	}
+	if m.device == deviceCUDA { // what is CUDA's is looked for when a container is made
+		isa = m.isa
+		in.Object, in.Optional, in.Code = glue.CUDA, true, nil
+		in.ReadOnly = append(in.ReadOnly, elfwrite.Blob{Symbol: glue.Images, Data: e.images})
+		in.Needed = []string{neededLibrary, "libdl.so.2", "libc.so.6"}
+	}
+	head, err := elfwrite.Link(in)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +232,7 @@ func (e *encoder) link() (*library, error) {
 		}
 		return m.writeWeights(w)
 	}
-	return &library{isa: "AVX2 AVX512", size: int64(len(head.Head)) + m.weights, write: write, remove: func() {}}, nil
+	return &library{isa: isa, size: int64(len(head.Head)) + m.weights, write: write, remove: func() {}}, nil
 }
 
 const (

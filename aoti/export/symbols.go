@@ -106,13 +106,13 @@ func (vs *variants) resized(value func(s *symbol, i int) int) (variant, error) {
 // plans is found out to be what function of the sizes.
 func (vs *variants) plan(ctx context.Context, o *Options) (e *encoder, first error) {
 	if len(vs.symbols) == 0 {
-		return vs.planFrom(o)
+		return vs.planFrom(ctx, o)
 	}
 	for n := range origins {
 		for i := range vs.symbols {
 			vs.symbols[i].origin = max(vs.symbols[i].Max, samples+1) + n
 		}
-		e, err := vs.planFrom(o)
+		e, err := vs.planFrom(ctx, o)
 		if err == nil {
 			return e, nil
 		}
@@ -127,7 +127,7 @@ func (vs *variants) plan(ctx context.Context, o *Options) (e *encoder, first err
 }
 
 // planFrom is plan for one choice of origins.
-func (vs *variants) planFrom(o *Options) (*encoder, error) {
+func (vs *variants) planFrom(ctx context.Context, o *Options) (*encoder, error) {
 	origin, err := vs.resized(func(s *symbol, _ int) int { return s.origin })
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (vs *variants) planFrom(o *Options) (*encoder, error) {
 		}
 		models, programs = append(models, m.withInputs(at.inputs)), append(programs, at.program)
 	}
-	return plan(models, programs, o)
+	return plan(ctx, models, programs, o)
 }
 
 func power(n, e int) int {

@@ -8,6 +8,8 @@ import (
 	"runtime"
 
 	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/backend/cuda/internal/emit"
+	"github.com/loris-ml/loris/internal/ahead"
 )
 
 func init() { backend.RegisterAbsent(DeviceType, notBuilt()) }
@@ -17,6 +19,10 @@ func Devices() ([]Info, error) { return nil, notBuilt() }
 
 // Reopen returns an error that is ErrNotBuilt.
 func Reopen(context.Context, int) error { return notBuilt() }
+
+func compileAhead(context.Context, []*emit.Launch, []architecture) ([]ahead.GPUKernel, error) {
+	return nil, notBuilt()
+}
 
 func notBuilt() error {
 	switch {

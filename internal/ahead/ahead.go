@@ -42,7 +42,30 @@ type Plan struct {
 	Steps     []Step
 
 	FoldedBytes int
+
+	// Of a plan for a GPU: kernels of Launches, and what these may find wrong while they run, in FaultBytes
+	// each from byte FaultsAt of the workspace on.
+	GPU      []GPUKernel
+	Faults   []Fault
+	FaultsAt int
 }
+
+// GPUKernel is an entry that Launches run, and the images that have it, the best first: machine code of
+// a generation of GPUs, or PTX.
+type GPUKernel struct {
+	Entry  string
+	Images [][]byte
+}
+
+// Fault is what a Launch may find wrong, and for which op: an index out of a dimension of Size, or, where
+// that is 0, a division by 0.
+type Fault struct {
+	Op, Line string
+	Size     int
+}
+
+// FaultBytes is what a Fault takes: a u32 that is not 0 if there is one, and at byte 8 the index.
+const FaultBytes = 16
 
 // Kernel is a fused loop and its machine code, position independent, by level of instructions.
 type Kernel struct {
@@ -56,13 +79,32 @@ type Code struct {
 	Spill int
 }
 
-// Step runs a kernel over a Nest, or calls a function.
+// Step runs a kernel over a Nest, or calls a function; on a GPU it is a Launch, a Copy or a call.
 type Step struct {
 	Op, Line string // which op of the user's it is, and where; Line may be empty
 	Kernel   int
 	Nest     *loop.Nest // nil for a call
 	Grain    int        // units of the Nest that are worth a thread
 	Call     *Call
+	Launch   *Launch
+	Copy     *Copy
+}
+
+// Launch runs a kernel on a GPU. Params is its parameter, 64-bit slots, some of which are addresses.
+type Launch struct {
+	Kernel      int
+	Grid, Block [3]int
+	Params      []uint64
+	Addresses   []Address
+}
+
+// Address says that a slot is the address of a byte of a buffer.
+type Address struct{ Slot, Buf, Offset int }
+
+// Copy copies bytes on a GPU.
+type Copy struct {
+	To, From Memory
+	Bytes    int
 }
 
 // Call is a call of a C function of the host: ints and handles are passed in the order of Args, and so

@@ -114,7 +114,7 @@ var allowed = map[string][]string{
 
 	"aoti/internal/elfwrite": {},
 	"aoti/internal/glue":     {},
-	"aoti/export":            {"", "aoti", "backend", "backend/cpu", "internal/graph", "internal/ahead", "internal/cxx", "internal/executor", "internal/loop", "internal/pt2", "internal/ir", "nn"},
+	"aoti/export":            {"", "aoti", "backend", "backend/cpu", "backend/cuda", "internal/graph", "internal/ahead", "internal/cxx", "internal/executor", "internal/loop", "internal/pt2", "internal/strided", "internal/ir", "nn"},
 	"internal/ahead":         {"internal/loop", "internal/scalartype", "internal/strided", "internal/ir"},
 
 	"internal/check":                 {"backend", "internal/graph", "internal/ir"},

@@ -41,6 +41,7 @@ func HostRenames() []Rename {
 		{From: "cuCtx", To: "lrCtx"},
 		{From: "cuModule", To: "lrModule"},
 		{From: "cuFunc", To: "lrFunc"},
+		{From: "cuStreamSynchronize", To: "lrStreamSynchronize", Whole: true},
 		{From: "cuLaunch", To: "lrLaunch"},
 		{From: "cuTensorMap", To: "lrTensorMap"},
 		{From: "getenv", To: "lorenv", Whole: true}, // tells whether inputs are checked

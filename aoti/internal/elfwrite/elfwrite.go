@@ -22,9 +22,11 @@ type Input struct {
 	Export string
 	// ReadOnly and Code are bytes behind the object's, by the symbol that the object knows them by.
 	ReadOnly, Code []Blob
-	// Table is the symbol of a table of addresses of Functions, which the loader finds.
+	// Table is the symbol of a table of addresses of Functions, which the loader finds. Optional says that
+	// it may not find them: their addresses are 0 then.
 	Table     string
 	Functions []string
+	Optional  bool
 	// Needed are the libraries that the loader loads first.
 	Needed []string
 	// Weights is the symbol of the last segment, WeightBytes its size, and Bounds, unless empty, a
@@ -228,6 +230,7 @@ func (l *linker) table() {
 		kind := elf.R_X86_64_RELATIVE
 		if _, here := l.places[f]; !here {
 			l.imported(f)
+			l.weak[f] = l.weak[f] || l.in.Optional
 			kind = elf.R_X86_64_GLOB_DAT
 		}
 		l.slots = append(l.slots, slot{int64(8 * i), kind, f})

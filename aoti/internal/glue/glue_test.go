@@ -7,10 +7,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
 
-// The object that is checked in is what its source says: with the compiler that made it, the same
+// The objects that are checked in are what their source says: with the compiler that made them, the same
 // bytes come out again.
 func TestObjectIsWhatItsSourceSays(t *testing.T) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
@@ -21,19 +22,24 @@ func TestObjectIsWhatItsSourceSays(t *testing.T) {
 			t.Skipf("%s, which makes the object, is not here: %v", tool, err)
 		}
 	}
-	out := filepath.Join(t.TempDir(), "amd64.o")
-	if text, err := exec.Command("bash", "build.sh", out).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	made, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if ours, theirs := compilers(t, AMD64), compilers(t, made); !bytes.Equal(ours, theirs) {
-		t.Skipf("the compiler here is another than the one that made the object: %q, not %q", theirs, ours)
-	}
-	if !bytes.Equal(made, AMD64) {
-		t.Error("amd64.o is not what build.sh makes of the folder c: run build.sh amd64.o")
+	for name, object := range map[string][]byte{"amd64.o": AMD64, "cuda.o": CUDA} {
+		t.Run(name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), name)
+			device, _, _ := strings.Cut(name, ".")
+			if text, err := exec.Command("bash", "build.sh", out, device).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			made, err := os.ReadFile(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ours, theirs := compilers(t, object), compilers(t, made); !bytes.Equal(ours, theirs) {
+				t.Skipf("the compiler here is another than the one that made the object: %q, not %q", theirs, ours)
+			}
+			if !bytes.Equal(made, object) {
+				t.Errorf("%s is not what build.sh makes of the folder c: run build.sh %s %s", name, name, device)
+			}
+		})
 	}
 }
 

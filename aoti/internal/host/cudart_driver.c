@@ -39,6 +39,20 @@ lori_result lrGetErrorName(lori_result r, const char **text) { return text_of(r,
 lori_result lrGetErrorString(lori_result r, const char **text) { return text_of(r, text, false); }
 
 lori_result lrCtxSynchronize(void) { return lori_wait(NULL); }
+lori_result lrStreamSynchronize(void *stream) { return lori_wait(stream); }
+
+lori_result lrCtxGetCurrent(void **context)
+{
+	GPU;
+	*context = g->context;
+	return 0;
+}
+
+lori_result lrCtxSetCurrent(void *context)
+{
+	GPU;
+	return g->set_context(context);
+}
 
 // A path of the machine that compiled says nothing here: the file has the same name
 // in the library's package.

@@ -190,7 +190,7 @@ lori_error lori_torch_create_tensor_from_blob_v2(void *data, int64_t ndim, const
 		lori_tensor_delete(t);
 		t = NULL;
 	}
-	if (t)
+	if (t && (!lori_here.gpu || lori_on_device(t))) // the constants of a library for a device are there
 		lori_record_add(t);
 	return give(t, ret);
 }

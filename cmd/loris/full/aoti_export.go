@@ -26,6 +26,8 @@ import (
 type exportFlags struct {
 	weights, out, model, torch string
 	emitter, compiler          string
+	device                     string
+	architectures              []string
 	assign                     map[string]int
 	dynamic                    []string
 	sizes                      map[string]int64
@@ -65,6 +67,11 @@ makes packages for its processor:
 
     loris aoti export program.lir -o arm.pt2 --emitter c++ --compiler aarch64-linux-gnu-g++
 
+With --device cuda the package runs on a GPU of NVIDIA's from compute capability 8.0 on. Its kernels
+are compiled by NVRTC, so this needs a build with -tags cuda and that library, but no GPU; --arch
+names what they are compiled for: machine code such as sm_90, and PTX such as compute_80, from which
+drivers make code for all later GPUs.
+
 The file of --out appears whole or not at all. A symbolic link is followed, and a
 device or a FIFO is written to; other hard links of the file keep what they have.`,
 		Args:              cobra.ExactArgs(1),
@@ -89,6 +96,8 @@ device or a FIFO is written to; other hard links of the file keep what they have
 	c.Flags().StringToIntVar(&f.assign, "assign", nil, "`NAME=N`: write result number N to a parameter instead of returning it")
 	c.Flags().StringArrayVar(&f.dynamic, "dynamic-shapes", nil, "`INPUT:DIMENSION=NAME[MIN:MAX]`: a size that varies")
 	c.Flags().StringToInt64Var(&f.sizes, "size", nil, "sizes that a model leaves open, such as batch=16")
+	c.Flags().StringVar(&f.device, "device", "", "what the package runs on: cpu (if not given) or cuda")
+	c.Flags().StringSliceVar(&f.architectures, "arch", nil, "`architectures` of the kernels of --device cuda (sm_80,sm_90,compute_80 if not given)")
 	c.Flags().StringVar(&f.emitter, "emitter", "", "what makes the library: c++ for a compiler (machine code is written directly if not given)")
 	c.Flags().StringVar(&f.compiler, "compiler", "", "`command` of --emitter c++ (CXX, or g++, c++ or clang++ if not given)")
 	_ = c.MarkFlagRequired("out") // fails only for a flag that doesn't exist
@@ -97,7 +106,7 @@ device or a FIFO is written to; other hard links of the file keep what they have
 
 // options returns what is the same for programs and models.
 func (f *exportFlags) options() export.Options {
-	return export.Options{Model: f.model, Torch: f.torch, Emitter: f.emitter, Compiler: f.compiler}
+	return export.Options{Model: f.model, Torch: f.torch, Emitter: f.emitter, Compiler: f.compiler, Device: f.device, Architectures: f.architectures}
 }
 
 // program exports a program in text form. It returns the numbers of inputs and constants.

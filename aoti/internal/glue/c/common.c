@@ -1,7 +1,7 @@
 // Texts of errors, checks of tensors, and which code the processor can run.
 #include "glue.h"
 
-#ifndef LORIS_COMPILED
+#if !defined LORIS_COMPILED && !defined LORIS_CUDA
 #include <cpuid.h>
 #endif
 #include <stdarg.h>
@@ -83,25 +83,37 @@ static char *write_sizes(char *text, size_t size, int64_t ndim, const int64_t *s
 	return text;
 }
 
-// lx_check compares a tensor with what the library was exported for; strides, of ndim numbers, get
-// those of the tensor.
-lx_error lx_check(lx_handle tensor, const char *what, const char *name, int64_t dtype, int64_t ndim, const int64_t *sizes, int64_t *strides)
+// check_device compares the device of a tensor with the model's.
+static lx_error check_device(const char *what, const char *name, int32_t type, int32_t have, int32_t index)
+{
+	if (index == LX_ANYWHERE)
+		return LX_OK;
+	if (type != LX_DEVICE)
+		lx_fail("%s %s: is not on %s", what, name, LX_DEVICE ? "a GPU" : "the CPU");
+	else if (LX_DEVICE && have != index)
+		lx_fail("%s %s: is on cuda:%d, the model on cuda:%d", what, name, have, index);
+	else
+		return LX_OK;
+	return LX_FAILED;
+}
+
+lx_error lx_check(lx_handle tensor, const char *what, const char *name, int64_t dtype, int64_t ndim, const int64_t *sizes, int64_t *strides, int32_t index)
 {
 	int64_t have_dim, *have, *steps;
-	int32_t have_dtype, device;
+	int32_t have_dtype, device, have_index = 0;
 	char a[80], b[80];
 	if (!tensor) {
 		lx_fail("%s %s: there is no tensor", what, name);
 		return LX_FAILED;
 	}
 	if (aoti_torch_get_device_type(tensor, &device) || aoti_torch_get_dtype(tensor, &have_dtype) || aoti_torch_get_dim(tensor, &have_dim) ||
-	    aoti_torch_get_sizes(tensor, &have) || aoti_torch_get_strides(tensor, &steps)) {
+	    aoti_torch_get_sizes(tensor, &have) || aoti_torch_get_strides(tensor, &steps) || (LX_DEVICE && aoti_torch_get_device_index(tensor, &have_index))) {
 		lx_fail("%s %s: cannot be read", what, name);
 		return LX_FAILED;
 	}
-	if (device != 0)
-		lx_fail("%s %s: is not on the CPU", what, name);
-	else if (have_dtype != dtype)
+	if (check_device(what, name, device, have_index, index))
+		return LX_FAILED;
+	if (have_dtype != dtype)
 		lx_fail("%s %s: has dtype %s, want %s", what, name, lx_dtype_name(have_dtype), lx_dtype_name(dtype));
 	else if (have_dim != ndim)
 		lx_fail("%s %s: has %lld dimensions, want %lld", what, name, (long long)have_dim, (long long)ndim);
@@ -115,7 +127,20 @@ lx_error lx_check(lx_handle tensor, const char *what, const char *name, int64_t 
 	return LX_FAILED;
 }
 
-#ifdef LORIS_COMPILED
+lx_error lx_usable(lx_handle tensor, int64_t ndim, const int64_t *sizes, const int64_t *strides, bool *usable, void **data)
+{
+	int64_t want[LX_MAX_DIMS];
+	int32_t type = LX_DEVICE;
+	if (aoti_torch_get_data_ptr(tensor, data) || (LX_DEVICE && aoti_torch_get_device_type(tensor, &type)))
+		return LX_FAILED;
+	*usable = type == LX_DEVICE && (uintptr_t)*data % LX_ALIGN == 0;
+	lx_dense(ndim, sizes, want);
+	for (int64_t d = 0; d < ndim; d++)
+		*usable = *usable && (strides[d] == want[d] || sizes[d] == 1);
+	return LX_OK;
+}
+
+#if defined LORIS_COMPILED || defined LORIS_CUDA
 int lx_level(void) { return 0; } // what the compiler made is for this processor
 #else
 // The system must save the registers, too: bits 1 and 2 of XCR0 are those of SSE and AVX, 5 to 7

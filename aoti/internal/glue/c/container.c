@@ -13,7 +13,7 @@ typedef struct box {
 	int active;
 	bool affine; // has no meaning but is told when asked
 	lx_pair *pairs; // of the last extraction
-	void *spare; // a workspace
+	lx_engine *engine;
 } box;
 
 // What becomes of a tensor that a caller gives: it is copied, kept and never changes, or may.
@@ -21,7 +21,7 @@ typedef enum { COPIED, KEPT, MANAGED } owner;
 
 static size_t count(void) { return (size_t)lx_plan_of()->constants; }
 
-static lx_set *new_set(void)
+static lx_set *new_set(const lx_engine *engine)
 {
 	lx_set *s = calloc(1, sizeof *s + 2 * count() * sizeof(void *));
 	if (!s) {
@@ -29,6 +29,7 @@ static lx_set *new_set(void)
 		return NULL;
 	}
 	s->users = 1;
+	s->engine = engine;
 	pthread_mutex_init(&s->mu, NULL);
 	pthread_mutex_init(&s->folding, NULL);
 	s->tensors = (lx_handle *)(s->data + count());
@@ -67,6 +68,7 @@ static void drop(lx_set *s)
 {
 	if (!s || __atomic_sub_fetch(&s->users, 1, __ATOMIC_ACQ_REL))
 		return;
+	lx_settle(s->engine); // work that reads them may be under way
 	for (size_t i = 0; i < count(); i++)
 		if (s->tensors[i])
 			aoti_torch_delete_tensor_object(s->tensors[i]);
@@ -101,7 +103,7 @@ static lx_error copy_value(lx_set *s, size_t i, lx_handle h)
 	const lx_constant *c = lx_constant_of(i);
 	int64_t strides[LX_MAX_DIMS];
 	lx_dense(c->ndim, loris_words + c->dims, strides);
-	if (aoti_torch_empty_strided(c->ndim, loris_words + c->dims, strides, (int32_t)c->dtype, 0, 0, &s->tensors[i]) ||
+	if (aoti_torch_empty_strided(c->ndim, loris_words + c->dims, strides, (int32_t)c->dtype, LX_DEVICE, lx_index(s->engine), &s->tensors[i]) ||
 	    aoti_torch_copy_(s->tensors[i], h, 0) || aoti_torch_get_data_ptr(s->tensors[i], (void **)&s->data[i])) {
 		lx_fail("constant %s: cannot be copied", lx_text(c->name));
 		return LX_FAILED;
@@ -109,8 +111,20 @@ static lx_error copy_value(lx_set *s, size_t i, lx_handle h)
 	return LX_OK;
 }
 
+// show makes a tensor over the memory of a constant on a GPU, and frees it: hosts such as Loris's take
+// what a new container makes over memory there for its constants, in their order.
+static lx_error show(const lx_set *s, const lx_constant *c, const void *data)
+{
+	int64_t strides[LX_MAX_DIMS];
+	lx_handle h;
+	lx_dense(c->ndim, loris_words + c->dims, strides);
+	if (aoti_torch_create_tensor_from_blob((void *)data, c->ndim, loris_words + c->dims, strides, 0, (int32_t)c->dtype, LX_DEVICE, lx_index(s->engine), &h))
+		return LX_FAILED;
+	return aoti_torch_delete_tensor_object(h);
+}
+
 // blob_value gives a constant a tensor over its place in weights that lie as the exporter laid them,
-// or a copy of that if runs assign it.
+// or a copy of that if runs assign it or the device is another.
 static lx_error blob_value(lx_set *s, size_t i, const uint8_t *blob)
 {
 	const lx_constant *c = lx_constant_of(i);
@@ -121,12 +135,14 @@ static lx_error blob_value(lx_set *s, size_t i, const uint8_t *blob)
 		lx_fail("constant %s: no tensor can be made", lx_text(c->name));
 		return LX_FAILED;
 	}
-	if (!c->state) {
+	if (!c->state && !LX_DEVICE) {
 		s->tensors[i] = h;
 		s->data[i] = blob + c->at;
 		return LX_OK;
 	}
-	const lx_error e = copy_value(s, i, h);
+	lx_error e = copy_value(s, i, h);
+	if (!e && LX_DEVICE)
+		e = show(s, c, s->data[i]);
 	aoti_torch_delete_tensor_object(h);
 	return e;
 }
@@ -139,20 +155,18 @@ static lx_error from_blob(lx_set *s, const uint8_t *blob)
 	return LX_OK;
 }
 
-// take_value gives a constant a value: the caller's tensor itself, where that is asked for and it
-// lies dense, or a copy of it.
+// take_value gives a constant a value: the caller's tensor itself, where that is asked for and kernels
+// can read it where it lies, or a copy of it.
 static lx_error take_value(lx_set *s, size_t i, lx_handle h, owner whose)
 {
 	const lx_constant *c = lx_constant_of(i);
 	const int64_t *sizes = loris_words + c->dims;
-	int64_t strides[LX_MAX_DIMS], want[LX_MAX_DIMS];
-	if (lx_check(h, "constant", lx_text(c->name), c->dtype, c->ndim, sizes, strides))
+	int64_t strides[LX_MAX_DIMS];
+	void *data;
+	bool borrow;
+	if (lx_check(h, "constant", lx_text(c->name), c->dtype, c->ndim, sizes, strides, LX_DEVICE ? LX_ANYWHERE : 0))
 		return LX_FAILED;
-	lx_dense(c->ndim, sizes, want);
-	bool borrow = whose != COPIED;
-	for (int64_t d = 0; d < c->ndim; d++)
-		borrow = borrow && (strides[d] == want[d] || sizes[d] == 1);
-	if (!borrow)
+	if (whose == COPIED || lx_usable(h, c->ndim, sizes, strides, &borrow, &data) || !borrow)
 		return copy_value(s, i, h);
 	if (aoti_torch_assign_tensors_out(h, &s->tensors[i]) || aoti_torch_get_data_ptr(s->tensors[i], (void **)&s->data[i])) {
 		lx_fail("constant %s: cannot be taken over", lx_text(c->name));
@@ -209,8 +223,10 @@ static lx_error fill(lx_set *s, const lx_source *source, lx_set *from, lx_set *a
 
 static lx_error update(box *b, lx_source source, bool inactive, bool full, owner whose)
 {
-	lx_set *s = new_set(), *from = take(b, inactive), *active = take(b, false);
-	const lx_error e = s ? fill(s, &source, from ? from : active, active, full, whose) : LX_FAILED;
+	lx_set *s = new_set(b->engine), *from = take(b, inactive), *active = take(b, false);
+	lx_error e = s ? fill(s, &source, from ? from : active, active, full, whose) : LX_FAILED;
+	if (!e)
+		e = lx_settle(b->engine);
 	drop(from);
 	drop(active);
 	if (e)
@@ -231,22 +247,19 @@ static lx_source of_pairs(const lx_pair *pairs, size_t n) { return (lx_source){.
 // make makes a container with the constants of the library, or with those of a source.
 static lx_error make(box **out, const char *device, const lx_source *source, bool full)
 {
-	if (!device || strncmp(device, "cpu", 3)) {
-		lx_fail("the model was exported for the CPU, not for %s", device ? device : "no device");
+	lx_engine *engine = lx_open(device);
+	if (!engine)
 		return LX_FAILED;
-	}
-	if (lx_level() < 0) {
-		lx_fail("the model needs a processor with AVX2, FMA, F16C and BMI2");
-		return LX_FAILED;
-	}
-	lx_set *s = new_set();
+	lx_set *s = new_set(engine);
 	box *b = calloc(1, sizeof *b);
-	if (!s || !b || (source ? fill(s, source, NULL, NULL, full, full ? MANAGED : KEPT) : from_blob(s, loris_weights))) {
+	if (!s || !b || (source ? fill(s, source, NULL, NULL, full, full ? MANAGED : KEPT) : from_blob(s, loris_weights)) || lx_settle(engine)) {
 		drop(s);
 		free(b);
+		lx_close(engine);
 		return LX_FAILED;
 	}
 	pthread_mutex_init(&b->mu, NULL);
+	b->engine = engine;
 	b->sets[0] = s;
 	*out = b;
 	return LX_OK;
@@ -282,7 +295,7 @@ API AOTInductorModelContainerDelete(box *b)
 	drop(b->sets[1]);
 	pthread_mutex_destroy(&b->mu);
 	free(b->pairs);
-	free(b->spare);
+	lx_close(b->engine);
 	free(b);
 	return LX_OK;
 }
@@ -304,7 +317,7 @@ API AOTInductorModelContainerRun(box *b, lx_handle *in, size_t inputs, lx_handle
 {
 	const lx_plan *p = lx_plan_of();
 	lx_error e = LX_FAILED;
-	(void)stream, (void)proxy;
+	(void)proxy;
 	if (inputs != (size_t)p->inputs || outputs != (size_t)p->outputs) {
 		lx_fail("%zu inputs and %zu outputs, want %lld and %lld", inputs, outputs, (long long)p->inputs, (long long)p->outputs);
 	} else {
@@ -315,7 +328,7 @@ API AOTInductorModelContainerRun(box *b, lx_handle *in, size_t inputs, lx_handle
 		if (complete(s) && (!p->folds || (fold = take_fold(s, s->managed)))) {
 			if (p->assigned)
 				pthread_mutex_lock(&s->mu);
-			e = lx_run(s, fold, &b->spare, in, out);
+			e = lx_run(b->engine, s, fold, stream, in, out);
 			if (p->assigned)
 				pthread_mutex_unlock(&s->mu);
 		}
@@ -388,8 +401,8 @@ API AOTInductorModelContainerFreeInactiveConstantBuffer(box *b)
 
 API AOTInductorModelUpdateConstantsFromBlob(box *b, const uint8_t *blob)
 {
-	lx_set *s = new_set(); // the caller keeps the blob mapped
-	if (!s || from_blob(s, blob)) {
+	lx_set *s = new_set(b->engine); // the caller keeps the blob mapped
+	if (!s || from_blob(s, blob) || lx_settle(b->engine)) {
 		drop(s);
 		return LX_FAILED;
 	}
@@ -431,13 +444,13 @@ API AOTInductorModelContainerExtractConstantsMap(box *b, lx_map *map, bool inact
 API AOTInductorModelCreate(box **out, const lx_map *map)
 {
 	const lx_source source = of_map(map);
-	return make(out, "cpu", map ? &source : NULL, false);
+	return make(out, LX_DEVICE ? "cuda" : "cpu", map ? &source : NULL, false);
 }
 
 API AOTInductorModelCreateV2(box **out, const lx_pair *pairs, size_t n)
 {
 	const lx_source source = of_pairs(pairs, n);
-	return make(out, "cpu", pairs ? &source : NULL, false);
+	return make(out, LX_DEVICE ? "cuda" : "cpu", pairs ? &source : NULL, false);
 }
 
 API AOTInductorModelRun(box *b, lx_handle *in, lx_handle *out)
@@ -452,7 +465,7 @@ API AOTInductorModelUpdateConstantsMapV2(box *b, const lx_pair *p, size_t n) { r
 
 API AOTInductorModelContainerSetUseStreamAffinity(box *b, bool on)
 {
-	b->affine = on; // a CPU has no streams
+	b->affine = on; // runs share nothing that a stream could keep
 	return LX_OK;
 }
 

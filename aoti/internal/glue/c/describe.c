@@ -77,7 +77,7 @@ API AOTInductorModelContainerDidCallLoadConstants(void *b, bool *out)
 	return LX_OK;
 }
 
-// How constants are copied to a GPU: these settings are taken and mean nothing on a CPU.
+// How Inductor's libraries copy constants to a GPU: these settings are taken and mean nothing here.
 API AOTInductorSetUsePinnedAsyncConstantsCopy(bool on)
 {
 	(void)on;

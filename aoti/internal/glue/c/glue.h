@@ -13,6 +13,15 @@ typedef struct lx_tensor_opaque *lx_handle; // at::Tensor *
 enum { LX_OK = 0, LX_FAILED = 1 };
 enum { LX_MAX_DIMS = 16, LX_MAX_ARGS = 32, LX_LINE = 64 };
 
+// The object is made twice: for models that run on the CPU, and for CUDA. LX_DEVICE is the type of the
+// device that tensors are on, and LX_ALIGN what kernels want addresses to be multiples of.
+#ifdef LORIS_CUDA
+enum { LX_DEVICE = 1, LX_ALIGN = 256 };
+#else
+enum { LX_DEVICE = 0, LX_ALIGN = 1 };
+#endif
+enum { LX_ANYWHERE = -2 }; // in the place of the index of a device
+
 typedef struct lx_pair {
 	const char *name;
 	lx_handle handle;
@@ -26,6 +35,7 @@ extern const uint8_t loris_literals[];
 extern const uint8_t loris_code[];
 extern const uint8_t loris_weights[];
 extern void *const loris_functions[];
+extern const uint8_t loris_images[]; // for CUDA
 
 // The first words.
 typedef struct lx_plan {
@@ -36,6 +46,8 @@ typedef struct lx_plan {
 	int64_t workspace, weights; // bytes
 	int64_t words, symbols, symbol_at, patches, patch_at;
 	int64_t folds, fold_at, folded; // steps before the first run, where they are, the bytes that they fill
+	// For CUDA: counts, words, a place in the workspace, bytes.
+	int64_t functions, function_at, kernels, kernel_at, faults, fault_at, fault_place, literals;
 } lx_plan;
 
 // A symbol is a size that varies: that of a dimension of an input. Words that depend on symbols hold
@@ -73,7 +85,7 @@ typedef struct lx_place {
 typedef struct lx_step {
 	int64_t kind, length, title;
 } lx_step;
-enum { LX_KERNEL = 0, LX_CALL = 1 };
+enum { LX_KERNEL = 0, LX_CALL = 1, LX_LAUNCH = 2, LX_MOVE = 3 };
 
 // A kernel: code for each level, how the grid is cut, then the sizes of the outer dimensions and
 // for each operand an lx_operand with a stride for each outer dimension behind it.
@@ -106,6 +118,37 @@ enum {
 	LX_SHARED = 9, // as LX_TENSOR, of a constant, whose storage the tensor shares: hosts keep with it what they make of weights
 };
 
+// A kernel of a GPU: its name, and so many images with it, the best first, as places in loris_images. The
+// first that the driver loads counts.
+typedef struct lx_gpu_kernel {
+	int64_t entry, images, image_at; // image_at: where the places are
+} lx_gpu_kernel;
+
+// A launch: the kernel, blocks and threads, and its parameter, 64-bit slots that lie behind it; behind
+// those an lx_slot for each that is an address.
+typedef struct lx_launch {
+	lx_step step;
+	int64_t kernel, grid[3], block[3], slots, addresses;
+} lx_launch;
+typedef struct lx_slot {
+	int64_t slot, place, at;
+} lx_slot;
+enum { LX_MAX_SLOTS = 512 };
+
+// A copy on a GPU.
+typedef struct lx_move {
+	lx_step step;
+	int64_t to, to_at, from, from_at, bytes;
+} lx_move;
+
+// What launches find wrong while they run, each in so many bytes of its own at fault_place: a u32 that is
+// not 0, and at byte 8 an index. A fault with a size is an index, of a dimension of that size, the others
+// are divisions by zero.
+typedef struct lx_fault {
+	int64_t title, size;
+} lx_fault;
+enum { LX_FAULT_BYTES = 16 };
+
 // What steps have made of constants alone. It counts its users and never changes.
 typedef struct lx_fold {
 	_Alignas(LX_LINE) long users;
@@ -114,8 +157,10 @@ typedef struct lx_fold {
 
 // A set of constants, which counts its users and never changes, but for the constants that runs
 // assign, which have tensors of the set's own. The data of tensors lies behind it.
+typedef struct lx_engine lx_engine;
 typedef struct lx_set {
 	long users;
+	const lx_engine *engine;
 	pthread_mutex_t mu; // held by runs that assign constants, and by who reads those
 	pthread_mutex_t folding; // guards fold, while it is computed, too
 	lx_fold *fold; // or NULL
@@ -133,14 +178,45 @@ const char *lx_dtype_name(int64_t dtype);
 int64_t lx_dtype_size(int64_t dtype); // of an element, in bytes
 void lx_dense(int64_t ndim, const int64_t *sizes, int64_t *strides);
 int lx_level(void); // which code runs here: 0, 1, or -1 if none does
-lx_error lx_check(lx_handle tensor, const char *what, const char *name, int64_t dtype, int64_t ndim, const int64_t *sizes, int64_t *strides);
+// lx_check compares a tensor with what the library was exported for; strides, of ndim numbers, get those of
+// the tensor. index is that of its device, or LX_ANYWHERE.
+lx_error lx_check(lx_handle tensor, const char *what, const char *name, int64_t dtype, int64_t ndim, const int64_t *sizes, int64_t *strides, int32_t index);
+// lx_usable tells whether kernels can read a tensor where it lies, and where that is.
+lx_error lx_usable(lx_handle tensor, int64_t ndim, const int64_t *sizes, const int64_t *strides, bool *usable, void **data);
 // Functions that plans call beside those of the host.
 lx_error lx_index_select(char *to, const char *from, const void *index, int64_t index_bytes, int64_t outer, int64_t count, int64_t size, int64_t row);
 lx_error lx_gather(char *to, const char *from, const void *index, int64_t index_bytes, int64_t element, int64_t rank, const int64_t *sizes,
 		   const int64_t *strides, int64_t dim, int64_t size);
 
+// An engine is what runs share: the device, and what is loaded there. lx_open returns NULL if it fails.
+// lx_settle waits until the device has done what is under way, such as copies of constants.
+lx_engine *lx_open(const char *device);
+void lx_close(lx_engine *g);
+int32_t lx_index(const lx_engine *g); // of the device
+lx_error lx_settle(const lx_engine *g);
+
+// A run under way.
+typedef struct lx_state {
+	const int64_t *words; // for the sizes of this run
+	const lx_set *set;
+	char **base; // memories
+	lx_handle *returned;
+	void *const *functions;
+	int32_t index; // of the device
+	int level; // of machine code
+	const lx_engine *engine;
+	void *stream;
+} lx_state;
+
+char *lx_address(const lx_state *r, int64_t place, int64_t at);
+lx_error lx_run_call(const lx_state *r, const lx_call *c);
+lx_error lx_take_inputs(const lx_state *r, lx_handle *inputs, lx_handle *copies);
+lx_error lx_make_outputs(const lx_state *r, lx_handle *outputs);
+lx_error lx_assign(const lx_state *r, lx_handle *inputs, const char *workspace);
+
 lx_fold *lx_fold_of(const lx_set *set); // computes; NULL if that fails
-lx_error lx_run(const lx_set *set, lx_fold *fold, void **spare, lx_handle *inputs, lx_handle *outputs);
+// lx_run borrows the inputs. On an error no output is left.
+lx_error lx_run(lx_engine *g, const lx_set *set, lx_fold *fold, void *stream, lx_handle *inputs, lx_handle *outputs);
 
 // The functions of the host.
 lx_error aoti_torch_get_data_ptr(lx_handle, void **);
@@ -149,6 +225,8 @@ lx_error aoti_torch_get_strides(lx_handle, int64_t **);
 lx_error aoti_torch_get_dim(lx_handle, int64_t *);
 lx_error aoti_torch_get_dtype(lx_handle, int32_t *);
 lx_error aoti_torch_get_device_type(lx_handle, int32_t *);
+lx_error aoti_torch_get_device_index(lx_handle, int32_t *);
+lx_error aoti_torch_zero_(lx_handle);
 lx_error aoti_torch_empty_strided(int64_t, const int64_t *, const int64_t *, int32_t, int32_t, int32_t, lx_handle *);
 lx_error aoti_torch_create_tensor_from_blob(void *, int64_t, const int64_t *, const int64_t *, int64_t, int32_t, int32_t, int32_t, lx_handle *);
 lx_error aoti_torch__reinterpret_tensor(lx_handle, int64_t, const int64_t *, const int64_t *, int64_t, lx_handle *);

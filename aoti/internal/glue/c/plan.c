@@ -16,26 +16,12 @@ typedef struct frame {
 enum { FAULT_AT = LX_MAX_ARGS * 8 + 24 }; // in the spill memory: the instruction that divided by 0, and 1
 enum { ON_STACK = 16 << 10 };
 
-typedef struct run {
-	const int64_t *words; // for the sizes of this run
-	const lx_set *set;
-	char **base;
-	lx_handle *returned;
-	int level;
-} run;
-
 typedef struct job {
-	const run *run;
+	const lx_state *run;
 	const lx_kernel *kernel;
 	int64_t rows, cols; // counts of units
 	int failed; // 1: no memory, 2: a division by zero
 } job;
-
-static char *address(const run *r, int64_t place, int64_t at)
-{
-	const lx_place *p = (const lx_place *)(loris_words + lx_plan_of()->place_at) + place;
-	return r->base[p->base] + p->at + at;
-}
 
 #ifdef LORIS_COMPILED
 // The exporter wrote kernels as functions for a compiler: code is their number.
@@ -90,7 +76,7 @@ static void place_unit(const job *j, frame *f, char *scratch, int64_t unit)
 			at += left % outer[d] * steps[d];
 			left /= outer[d];
 		}
-		f->ptr[i] = address(j->run, o->place, o->at + at);
+		f->ptr[i] = lx_address(j->run, o->place, o->at + at);
 	}
 }
 
@@ -124,7 +110,7 @@ static void run_units(int64_t lo, int64_t hi, void *arg)
 	free(heap);
 }
 
-static lx_error run_kernel(const run *r, const lx_kernel *k)
+static lx_error run_kernel(const lx_state *r, const lx_kernel *k)
 {
 	job j = {.run = r, .kernel = k, .rows = 1, .cols = 1};
 	const int64_t *outer = (const int64_t *)(k + 1);
@@ -146,203 +132,14 @@ static lx_error run_kernel(const run *r, const lx_kernel *k)
 	return j.failed ? LX_FAILED : LX_OK;
 }
 
-// Integer and floating arguments are passed apart, so that one type serves all functions with at most eight of the latter.
-typedef lx_error (*function)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, double, double, double, double, double, double, double, double, int64_t,
-			     int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
-enum { MAX_INTS = 20, MAX_FLOATS = 8 };
-
-// share makes a tensor of a view of a constant over the constant's own storage.
-static lx_error share(const run *r, const int64_t *a, lx_handle *out)
-{
-	const lx_plan *p = lx_plan_of();
-	const lx_place *at = (const lx_place *)(loris_words + p->place_at) + a[0];
-	return aoti_torch__reinterpret_tensor(r->set->tensors[at->base - p->inputs], a[3], a + 4, a + 4 + a[3], (at->at + a[1]) / lx_dtype_size(a[2]), out);
-}
-
-// keep_returned takes a tensor that a function made; one that does not lie as the plan wants is copied.
-static lx_error keep_returned(const run *r, const int64_t *a)
-{
-	const lx_plan *p = lx_plan_of();
-	const int64_t ndim = a[2], *sizes = a + 3, *want = sizes + ndim;
-	lx_handle *slot = &r->returned[a[0]];
-	int64_t strides[LX_MAX_DIMS];
-	void *data;
-	if (lx_check(*slot, "a result", "", a[1], ndim, sizes, strides))
-		return LX_FAILED;
-	for (int64_t d = 0; d < ndim; d++) {
-		if (strides[d] == want[d] || sizes[d] == 1)
-			continue;
-		lx_handle copy;
-		if (aoti_torch_empty_strided(ndim, sizes, want, (int32_t)a[1], 0, 0, &copy))
-			return LX_FAILED;
-		const lx_error e = aoti_torch_copy_(copy, *slot, 0);
-		aoti_torch_delete_tensor_object(*slot);
-		*slot = copy;
-		if (e)
-			return e;
-		break;
-	}
-	if (aoti_torch_get_data_ptr(*slot, &data))
-		return LX_FAILED;
-	r->base[p->inputs + p->constants + p->outputs + 3 + a[0]] = data;
-	return LX_OK;
-}
-
-static lx_error run_call(const run *r, const lx_call *c)
-{
-	int64_t i[MAX_INTS] = {0};
-	double d[MAX_FLOATS] = {0};
-	lx_handle own[MAX_INTS], ignored[MAX_INTS];
-	const int64_t *returned[MAX_INTS];
-	int ints = 0, floats = 0, owned = 0, results = 0, unused = 0;
-	lx_error e = LX_OK;
-	const int64_t *a = (const int64_t *)(c + 1);
-	for (int64_t n = 0; n < c->arguments && !e; n++) {
-		const int64_t kind = *a++;
-		switch (kind) {
-		case LX_INT:
-			i[ints++] = *a++;
-			break;
-		case LX_FLOAT:
-			memcpy(&d[floats++], a++, sizeof *d);
-			break;
-		case LX_TENSOR:
-		case LX_OPTIONAL:
-		case LX_SHARED:
-			e = kind == LX_SHARED ? share(r, a, &own[owned])
-					      : aoti_torch_create_tensor_from_blob(address(r, a[0], a[1]), a[3], a + 4, a + 4 + a[3], 0, (int32_t)a[2], 0, 0, &own[owned]);
-			if (!e)
-				i[ints++] = kind == LX_OPTIONAL ? (int64_t)&own[owned] : (int64_t)own[owned];
-			owned += !e;
-			a += 4 + 2 * a[3];
-			break;
-		case LX_RETURNED:
-			returned[results++] = a;
-			i[ints++] = (int64_t)&r->returned[a[0]];
-			a += 3 + 2 * a[2];
-			break;
-		case LX_IGNORED:
-			ignored[unused] = NULL;
-			i[ints++] = (int64_t)&ignored[unused++];
-			break;
-		case LX_LIST:
-			i[ints++] = (int64_t)(a + 1);
-			a += 1 + a[0];
-			break;
-		case LX_TEXT:
-			i[ints++] = (int64_t)lx_text(*a++);
-			break;
-		case LX_MEMORY:
-			i[ints++] = (int64_t)address(r, a[0], a[1]);
-			a += 2;
-			break;
-		}
-	}
-	lx_fail("%s", "");
-	if (!e)
-		e = ((function)loris_functions[c->function])(i[0], i[1], i[2], i[3], i[4], i[5], d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], i[6], i[7], i[8],
-							     i[9], i[10], i[11], i[12], i[13], i[14], i[15], i[16], i[17], i[18], i[19]);
-	while (owned > 0)
-		aoti_torch_delete_tensor_object(own[--owned]);
-	while (unused > 0)
-		if (ignored[--unused])
-			aoti_torch_delete_tensor_object(ignored[unused]);
-	for (int n = 0; n < results && !e; n++)
-		e = keep_returned(r, returned[n]);
-	if (e) {
-		char why[128];
-		const char *text = lx_last_error();
-		strncpy(why, text[0] ? text : "the function that computes it failed", sizeof why - 1);
-		why[sizeof why - 1] = 0;
-		lx_fail("%s: %s", lx_text(c->step.title), why);
-	}
-	return e;
-}
-
-// take_inputs finds the memory of the inputs. What does not lie dense is copied to tensors of copies.
-static lx_error take_inputs(const int64_t *words, char **base, lx_handle *inputs, lx_handle *copies)
-{
-	const lx_plan *p = lx_plan_of();
-	const lx_param *q = (const lx_param *)(words + p->input_at);
-	for (int64_t n = 0; n < p->inputs; n++, q++) {
-		const int64_t *sizes = words + q->dims;
-		int64_t strides[LX_MAX_DIMS], want[LX_MAX_DIMS];
-		lx_handle x = inputs[n];
-		if (lx_check(x, "input", lx_text(q->name), q->dtype, q->ndim, sizes, strides))
-			return LX_FAILED;
-		lx_dense(q->ndim, sizes, want);
-		for (int64_t d = 0; d < q->ndim; d++) {
-			if (strides[d] == want[d] || sizes[d] == 1)
-				continue;
-			if (aoti_torch_empty_strided(q->ndim, sizes, want, (int32_t)q->dtype, 0, 0, &copies[n]) || aoti_torch_copy_(copies[n], x, 0)) {
-				lx_fail("input %s: cannot be copied", lx_text(q->name));
-				return LX_FAILED;
-			}
-			x = copies[n];
-			break;
-		}
-		if (aoti_torch_get_data_ptr(x, (void **)&base[n])) {
-			lx_fail("input %s: has no memory", lx_text(q->name));
-			return LX_FAILED;
-		}
-	}
-	return LX_OK;
-}
-
-static lx_error make_outputs(const int64_t *words, char **base, lx_handle *outputs)
-{
-	const lx_plan *p = lx_plan_of();
-	const lx_param *q = (const lx_param *)(words + p->output_at);
-	for (int64_t n = 0; n < p->outputs; n++, q++) {
-		int64_t strides[LX_MAX_DIMS];
-		lx_dense(q->ndim, words + q->dims, strides);
-		if (aoti_torch_empty_strided(q->ndim, words + q->dims, strides, (int32_t)q->dtype, 0, 0, &outputs[n]) ||
-		    aoti_torch_get_data_ptr(outputs[n], (void **)&base[n])) {
-			lx_fail("output %s: there is no memory for it", lx_text(q->name));
-			return LX_FAILED;
-		}
-	}
-	return LX_OK;
-}
-
-static lx_error run_steps(const run *r, const int64_t *w, int64_t count)
+static lx_error run_steps(const lx_state *r, const int64_t *w, int64_t count)
 {
 	for (int64_t n = 0; n < count; n++) {
 		const lx_step *s = (const lx_step *)w;
-		if (s->kind == LX_KERNEL ? run_kernel(r, (const lx_kernel *)s) : run_call(r, (const lx_call *)s))
+		if (s->kind == LX_KERNEL ? run_kernel(r, (const lx_kernel *)s) : lx_run_call(r, (const lx_call *)s))
 			return LX_FAILED;
 		w += s->length;
 	}
-	return LX_OK;
-}
-
-// assign gives inputs and constants the values that the steps have computed for them. What may fail,
-// which is all that concerns the caller's inputs, comes first.
-static lx_error assign(const int64_t *words, const lx_set *set, lx_handle *inputs, const char *workspace)
-{
-	const lx_plan *p = lx_plan_of();
-	const lx_assigned *all = (const lx_assigned *)(words + p->assigned_at);
-	for (const lx_assigned *a = all; a < all + p->assigned; a++) {
-		int64_t strides[LX_MAX_DIMS];
-		lx_handle value = NULL;
-		if (a->target >= p->inputs)
-			continue;
-		lx_dense(a->ndim, words + a->dims, strides);
-		lx_error e = aoti_torch_create_tensor_from_blob((void *)(workspace + a->from), a->ndim, words + a->dims, strides, 0,
-								(int32_t)a->dtype, 0, 0, &value);
-		if (!e)
-			e = aoti_torch_copy_(inputs[a->target], value, 0);
-		if (value)
-			aoti_torch_delete_tensor_object(value);
-		if (e) {
-			const lx_param *q = (const lx_param *)(loris_words + p->input_at) + a->target;
-			lx_fail("input %s: cannot be assigned", lx_text(q->name));
-			return LX_FAILED;
-		}
-	}
-	for (const lx_assigned *a = all; a < all + p->assigned; a++)
-		if (a->target >= p->inputs && a->bytes)
-			memcpy((void *)set->data[a->target - p->inputs], workspace + a->from, (size_t)a->bytes);
 	return LX_OK;
 }
 
@@ -432,7 +229,7 @@ lx_fold *lx_fold_of(const lx_set *set)
 	memcpy(base + in, set->data, constants * sizeof *base);
 	base[in + constants + out + 1] = (char *)loris_literals;
 	base[in + constants + out + 2] = f->memory;
-	const run r = {loris_words, set, base, NULL, lx_level()};
+	const lx_state r = {.words = loris_words, .set = set, .base = base, .functions = loris_functions, .level = lx_level()};
 	if (run_steps(&r, loris_words + p->fold_at, p->folds)) {
 		free(f);
 		return NULL;
@@ -440,31 +237,67 @@ lx_fold *lx_fold_of(const lx_set *set)
 	return f;
 }
 
-// lx_run borrows the inputs. spare keeps memory for the next run. On an error no output is left.
-lx_error lx_run(const lx_set *set, lx_fold *fold, void **spare, lx_handle *inputs, lx_handle *outputs)
+// An engine keeps memory of a run for the next one.
+struct lx_engine {
+	void *spare;
+};
+
+lx_engine *lx_open(const char *device)
 {
+	lx_engine *g = NULL;
+	if (!device || strncmp(device, "cpu", 3))
+		lx_fail("the model was exported for the CPU, not for %s", device ? device : "no device");
+	else if (lx_level() < 0)
+		lx_fail("the model needs a processor with AVX2, FMA, F16C and BMI2");
+	else if (!(g = calloc(1, sizeof *g)))
+		lx_fail("there is no memory for a container");
+	return g;
+}
+
+void lx_close(lx_engine *g)
+{
+	if (g)
+		free(g->spare);
+	free(g);
+}
+
+int32_t lx_index(const lx_engine *g)
+{
+	(void)g;
+	return 0;
+}
+
+lx_error lx_settle(const lx_engine *g)
+{
+	(void)g;
+	return LX_OK;
+}
+
+lx_error lx_run(lx_engine *g, const lx_set *set, lx_fold *fold, void *stream, lx_handle *inputs, lx_handle *outputs)
+{
+	(void)stream;
 	const lx_plan *p = lx_plan_of();
 	const size_t in = (size_t)p->inputs, constants = (size_t)p->constants, out = (size_t)p->outputs, returned = (size_t)p->returned;
 	char *base[in + constants + out + 3 + returned];
 	lx_handle handles[in + returned + 1];
 	memset(handles, 0, sizeof handles);
 	memset(outputs, 0, out * sizeof *outputs);
-	spare_header *h = __atomic_exchange_n(spare, NULL, __ATOMIC_ACQUIRE);
+	spare_header *h = __atomic_exchange_n(&g->spare, NULL, __ATOMIC_ACQUIRE);
 	if (!h && (h = aligned_alloc(LX_LINE, LX_LINE + words_size(p) + lines(p->workspace))))
 		h->filled = 0;
 	char *workspace = (char *)h + LX_LINE + words_size(p);
-	run r = {NULL, set, base, handles + in, lx_level()};
+	lx_state r = {.set = set, .base = base, .returned = handles + in, .functions = loris_functions, .level = lx_level()};
 	lx_error e = LX_FAILED;
 	if (!h) {
 		lx_fail("there is no memory for %lld bytes of workspace", (long long)p->workspace);
-	} else if ((r.words = words_for(inputs, h)) && !take_inputs(r.words, base, inputs, handles) && !make_outputs(r.words, base + in + constants, outputs)) {
+	} else if ((r.words = words_for(inputs, h)) && !lx_take_inputs(&r, inputs, handles) && !lx_make_outputs(&r, outputs)) {
 		memcpy(base + in, set->data, constants * sizeof *base);
 		base[in + constants + out] = workspace;
 		base[in + constants + out + 1] = (char *)loris_literals;
 		base[in + constants + out + 2] = fold ? fold->memory : NULL;
 		e = run_steps(&r, r.words + p->step_at, p->steps);
 		if (!e)
-			e = assign(r.words, set, inputs, workspace);
+			e = lx_assign(&r, inputs, workspace);
 	}
 	for (size_t n = 0; n < in + returned; n++)
 		if (handles[n])
@@ -474,6 +307,6 @@ lx_error lx_run(const lx_set *set, lx_fold *fold, void **spare, lx_handle *input
 			aoti_torch_delete_tensor_object(outputs[n]);
 			outputs[n] = NULL;
 		}
-	free(__atomic_exchange_n(spare, h, __ATOMIC_RELEASE));
+	free(__atomic_exchange_n(&g->spare, h, __ATOMIC_RELEASE));
 	return e;
 }

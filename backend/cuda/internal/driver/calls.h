@@ -152,10 +152,10 @@ CUresult lori_cu_graph_set_kernel(const lori_driver *d, CUcontext c, CUgraphExec
 nvrtcResult lori_cu_nvrtc_version(const lori_nvrtc *v, int *major, int *minor, int *archs);
 nvrtcResult lori_cu_nvrtc_archs(const lori_nvrtc *v, int *archs);
 
-// lori_cu_compile compiles a source to a cubin. *cubin and *log are NULL or
-// the caller's to free; *call says which function failed.
+// lori_cu_compile compiles a source to a cubin, or to PTX. *image and *log are NULL
+// or the caller's to free; *call says which function failed.
 nvrtcResult lori_cu_compile(const lori_nvrtc *v, const char *src, const char *name, const char *const *options,
-			    int n_options, char **cubin, size_t *size, char **log, const char **call);
+			    int n_options, int ptx, char **image, size_t *size, char **log, const char **call);
 
 // A matrix product as cuBLASLt wants it, that is, column-major.
 typedef struct lori_matrix {

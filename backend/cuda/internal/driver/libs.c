@@ -22,25 +22,28 @@ static nvrtcResult fetch(nvrtcProgram p, nvrtcResult (*size)(nvrtcProgram, size_
 }
 
 nvrtcResult lori_cu_compile(const lori_nvrtc *v, const char *src, const char *name, const char *const *options,
-			    int n_options, char **cubin, size_t *size, char **log, const char **call)
+			    int n_options, int ptx, char **image, size_t *size, char **log, const char **call)
 {
 	nvrtcProgram p;
 	size_t unused;
-	*cubin = *log = NULL;
+	*image = *log = NULL;
 	*call = "nvrtcCreateProgram";
 	nvrtcResult r = v->nvrtcCreateProgram(&p, src, name, 0, NULL, NULL);
 	if (r)
 		return r;
 	*call = "nvrtcCompileProgram";
 	r = v->nvrtcCompileProgram(p, n_options, options);
-	// A log that cannot be had is no reason to refuse the cubin.
+	// A log that cannot be had is no reason to refuse the image.
 	if (fetch(p, v->nvrtcGetProgramLogSize, v->nvrtcGetProgramLog, log, &unused)) {
 		free(*log);
 		*log = NULL;
 	}
-	if (!r) {
+	if (!r && ptx) {
+		*call = "nvrtcGetPTX";
+		r = fetch(p, v->nvrtcGetPTXSize, v->nvrtcGetPTX, image, size);
+	} else if (!r) {
 		*call = "nvrtcGetCUBIN";
-		r = fetch(p, v->nvrtcGetCUBINSize, v->nvrtcGetCUBIN, cubin, size);
+		r = fetch(p, v->nvrtcGetCUBINSize, v->nvrtcGetCUBIN, image, size);
 	}
 	v->nvrtcDestroyProgram(&p);
 	return r;

@@ -23,7 +23,9 @@ typedef struct _nvrtcProgram *nvrtcProgram;
 	F(nvrtcGetProgramLogSize, (nvrtcProgram, size_t *))                                          \
 	F(nvrtcGetProgramLog, (nvrtcProgram, char *))                                                \
 	F(nvrtcGetCUBINSize, (nvrtcProgram, size_t *))                                               \
-	F(nvrtcGetCUBIN, (nvrtcProgram, char *))
+	F(nvrtcGetCUBIN, (nvrtcProgram, char *))                                                     \
+	F(nvrtcGetPTXSize, (nvrtcProgram, size_t *))                                                 \
+	F(nvrtcGetPTX, (nvrtcProgram, char *))
 
 #define LORI_NVRTC_NUMBERS(N)                                                                        \
 	N(NVRTC_OUT_OF_MEMORY, NVRTC_ERROR_OUT_OF_MEMORY, 1)                                         \

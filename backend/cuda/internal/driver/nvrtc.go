@@ -70,6 +70,17 @@ func (v *Compiler) Archs() []int { return v.archs }
 // A source that does not compile is a *CompileError, wrong options are errors
 // that are ErrInvalid.
 func (v *Compiler) Compile(src, name, arch string, options []string) (cubin []byte, log string, err error) {
+	return v.compile(src, name, arch, options, false)
+}
+
+// PTX compiles to PTX for an architecture such as "compute_80", from which drivers make machine code for
+// that and all later generations. It ends with a zero, which they want.
+func (v *Compiler) PTX(src, name, arch string, options []string) (ptx []byte, err error) {
+	ptx, _, err = v.compile(src, name, arch, options, true)
+	return ptx, err
+}
+
+func (v *Compiler) compile(src, name, arch string, options []string, ptx bool) (image []byte, log string, err error) {
 	args := make([]*C.char, 0, len(options)+1)
 	for _, o := range append([]string{"--gpu-architecture=" + arch}, options...) {
 		args = append(args, C.CString(o))
@@ -77,14 +88,18 @@ func (v *Compiler) Compile(src, name, arch string, options []string) (cubin []by
 	csrc, cname := C.CString(src), C.CString(name)
 	list := (**C.char)(C.calloc(C.size_t(len(args)), C.size_t(unsafe.Sizeof(args[0]))))
 	copy(unsafe.Slice(list, len(args)), args)
-	var ccubin, clog, call *C.char
+	var cimage, clog, call *C.char
+	asked := C.int(0)
+	if ptx {
+		asked = 1
+	}
 	var size C.size_t
-	r := C.lori_cu_compile(v.c, csrc, cname, list, C.int(len(args)), &ccubin, &size, &clog, &call)
+	r := C.lori_cu_compile(v.c, csrc, cname, list, C.int(len(args)), asked, &cimage, &size, &clog, &call)
 	log = C.GoString(clog)
 	if r == 0 {
-		cubin = C.GoBytes(unsafe.Pointer(ccubin), C.int(size))
+		image = C.GoBytes(unsafe.Pointer(cimage), C.int(size))
 	}
-	for _, p := range append(args, csrc, cname, ccubin, clog) {
+	for _, p := range append(args, csrc, cname, cimage, clog) {
 		C.free(unsafe.Pointer(p))
 	}
 	C.free(unsafe.Pointer(list))
@@ -100,7 +115,7 @@ func (v *Compiler) Compile(src, name, arch string, options []string) (cubin []by
 	case size == 0:
 		return nil, log, fmt.Errorf("compile %s: %w: %q is not the name of machine code", name, ErrInvalid, arch)
 	}
-	return cubin, log, nil
+	return image, log, nil
 }
 
 // compilerError is a result of NVRTC.

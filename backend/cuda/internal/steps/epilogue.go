@@ -30,6 +30,9 @@ func (l *lowering) Epilogue(in *graph.Instr) (fuse.Rule, bool) {
 		if l.Program.Shape(in.Args[1]).Rank() < 2 || l.Program.Shape(in.Args[0]).Dim(-1) == 0 {
 			return fuse.Rule{}, false
 		}
+		if l.opt.Ahead {
+			return fuse.Rule{Channel: out.Rank() - 1, Vector: true}, true
+		}
 		if l.opt.Product == nil {
 			return fuse.Rule{Channel: out.Rank() - 1, Affine: d == loop.ComputeDType(d)}, true
 		}

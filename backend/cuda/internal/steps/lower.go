@@ -41,6 +41,7 @@ type lowering struct {
 	probes   map[fuse.Probe]bool
 	// attentions are those that keep their sums, by their results.
 	attentions map[graph.ID]savedAttention
+	failures   []error // of a plan for another process
 }
 
 // lowerFunc emits the steps of one use of an op.
@@ -92,6 +93,9 @@ func onDevice(p *graph.Program, o *Options) (*graph.Program, error) {
 
 // Lower emits the steps of an instruction.
 func (l *lowering) Lower(pc *plan.Call) {
+	if l.opt.Ahead {
+		defer l.collect(pc)
+	}
 	c := &call{pc, l}
 	f := lowerings[pc.Instr.Op]
 	if f == nil {

@@ -221,6 +221,8 @@ type Options struct {
 	F8 bool
 	// Collectives runs those of the Program; nil if it has none.
 	Collectives collective.DeviceCommunicator
+	// Ahead plans for another process: see Ahead.
+	Ahead bool
 	// TF32 lets kernels round f32s that are multiplied to TF32, attention among them.
 	TF32 bool
 }

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 CUresult cuDriverGetVersion(int *v)
@@ -258,13 +259,37 @@ static CUresult load_library(module **out, const Elf64_Ehdr *elf)
 	return 0;
 }
 
+// load_ptx loads the library that PTX of nvrtc.c stands for.
+static CUresult load_ptx(module **out, const char *ptx)
+{
+	char path[5000];
+	struct stat st;
+	const char *at = strstr(ptx, FAKE_PTX);
+	if (strncmp(ptx, ".version", 8) || !at || sscanf(at + strlen(FAKE_PTX), "%4999[^\n]", path) != 1)
+		return LORI_ERROR_INVALID_IMAGE;
+	int fd = open(path, O_RDONLY);
+	CUresult r = LORI_ERROR_INVALID_IMAGE;
+	if (fd >= 0 && !fstat(fd, &st)) {
+		void *elf = malloc(st.st_size);
+		if (read(fd, elf, st.st_size) == st.st_size)
+			r = load_library(out, elf);
+		free(elf);
+	}
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
 CUresult cuModuleLoadData(CUmodule *out, const void *image)
 {
 	ENTER("%s", "");
 	const Elf64_Ehdr *elf = image;
-	if (memcmp(elf->e_ident, ELFMAG, SELFMAG))
-		LEAVE(LORI_ERROR_INVALID_IMAGE);
 	module *m = NULL;
+	if (memcmp(elf->e_ident, ELFMAG, SELFMAG)) {
+		CUresult r = load_ptx(&m, image);
+		*out = (CUmodule)m;
+		LEAVE(r);
+	}
 	CUresult r = elf->e_shnum ? load_library(&m, elf) : load_text(&m, (const char *)(elf + 1));
 	*out = (CUmodule)m;
 	LEAVE(r);

@@ -177,6 +177,7 @@ void fake_wait(stream *s); // with the lock, which it releases meanwhile
 
 // nvrtc.c
 extern char fake_cache[]; // a folder for files
+#define FAKE_PTX "// made of " // in PTX, before the library that it stands for
 
 // kernel.c
 struct gpu *fake_gpu(void); // on which the kernels of images run
