@@ -153,6 +153,9 @@ func (vs *variants) write(ctx context.Context, w io.Writer, o *Options) (err err
 		}
 	}()
 	compiler, err := o.compiler()
+	if err == nil {
+		_, err = o.checkDevice()
+	}
 	if err != nil {
 		return err
 	}

@@ -3,14 +3,24 @@
 package cuda_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
+	"debug/elf"
 	"errors"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 
+	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/aoti"
 	"github.com/loris-ml/loris/aoti/export"
 	"github.com/loris-ml/loris/backend"
@@ -21,6 +31,8 @@ import (
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/longtest"
+	"github.com/loris-ml/loris/internal/pt2"
 )
 
 // exported is a package for a GPU, in this project's own host on a stand-in.
@@ -40,30 +52,56 @@ func check(t testing.TB, err error) {
 	}
 }
 
+// onStandIn returns a stand-in with two GPUs, where packages for CUDA are loaded until the test ends.
+func onStandIn(t *testing.T) *exported {
+	t.Helper()
+	e := &exported{f: fakecuda.New(t), values: map[string][]byte{}}
+	e.f.Set("devices", 2)
+	t.Setenv("LORIS_LIBNVRTC", e.f.Path)
+	e.b = cuda.New(cuda.Libraries{Driver: e.f.Path, NVRTC: e.f.Path, CUBLASLt: e.f.Path})
+	t.Cleanup(func() { check(t, e.b.Close()) })
+	before := accelerator.Of("cuda")
+	accelerator.Register("cuda", e.b)
+	t.Cleanup(func() { accelerator.Register("cuda", before) })
+	return e
+}
+
+// load loads the package.
+func (e *exported) load(t *testing.T, pkg []byte, opts ...aoti.Option) {
+	t.Helper()
+	r, err := aoti.LoadFrom(t.Context(), bytes.NewReader(pkg), int64(len(pkg)), opts...)
+	check(t, err)
+	e.pkg, e.r = pkg, r
+	t.Cleanup(func() { check(t, e.r.Close()) })
+}
+
+// exportFunction writes a package of a function, and loads it.
+func exportFunction(t *testing.T, fn func(in ...*loris.Tensor) []*loris.Tensor, inputs ...*loris.Tensor) *exported {
+	t.Helper()
+	e := onStandIn(t)
+	var out bytes.Buffer
+	check(t, export.Function(t.Context(), &out, fn, inputs, export.Options{Device: "cuda", Architectures: []string{"sm_90"}}))
+	e.load(t, out.Bytes())
+	return e
+}
+
 // exportProgram writes a package of a Program whose parameters with names that begin with w are
 // constants, and loads it.
 func exportProgram(t *testing.T, source string, archs []string, assign map[string]int, opts ...aoti.Option) *exported {
 	t.Helper()
-	f := fakecuda.New(t)
-	f.Set("devices", 2)
-	t.Setenv("LORIS_LIBNVRTC", f.Path)
-	b := cuda.New(cuda.Libraries{Driver: f.Path, NVRTC: f.Path, CUBLASLt: f.Path})
-	t.Cleanup(func() { check(t, b.Close()) })
-	before := accelerator.Of("cuda")
-	accelerator.Register("cuda", b)
-	t.Cleanup(func() { accelerator.Register("cuda", before) })
-	p, err := graph.Parse(source)
+	e := onStandIn(t)
+	var err error
+	e.p, err = graph.Parse(source)
 	check(t, err)
-	e := &exported{f: f, b: b, p: p, values: map[string][]byte{}}
 	constants := map[string]aoti.ConstantValue{}
 	random := rand.New(rand.NewPCG(1, 2))
-	for _, q := range p.Params {
+	for _, q := range e.p.Params {
 		var data []byte
 		for range q.Shape.Numel() {
 			if q.Shape.DType().IsFloat() {
 				data = elements.AppendFloat(data, q.Shape.DType(), random.NormFloat64())
 			} else {
-				data = elements.AppendInt(data, q.Shape.DType(), 1+int64(random.IntN(4)))
+				data = elements.AppendInt(data, q.Shape.DType(), 1+int64(random.IntN(2)))
 			}
 		}
 		e.values[q.Name] = data
@@ -72,11 +110,8 @@ func exportProgram(t *testing.T, source string, archs []string, assign map[strin
 		}
 	}
 	var out bytes.Buffer
-	check(t, export.Program(t.Context(), &out, p, export.Options{Constants: constants, Device: "cuda", Architectures: archs, Assign: assign}))
-	e.pkg = out.Bytes()
-	e.r, err = aoti.LoadFrom(t.Context(), bytes.NewReader(e.pkg), int64(len(e.pkg)), opts...)
-	check(t, err)
-	t.Cleanup(func() { check(t, e.r.Close()) })
+	check(t, export.Program(t.Context(), &out, e.p, export.Options{Constants: constants, Device: "cuda", Architectures: archs, Assign: assign}))
+	e.load(t, out.Bytes(), opts...)
 	return e
 }
 
@@ -181,21 +216,335 @@ func packaged(t testing.TB, name string) string {
 }
 
 // Packages for a GPU compute what the CPU does: loops and reductions, products by libtorch's functions,
-// copies, indexing; with machine code for the GPU, and with PTX.
+// convolutions, copies, indexing; with machine code for the GPU, and with PTX where that is for others.
 func TestExportedPackages(t *testing.T) {
 	for _, c := range []struct {
 		program string
 		archs   []string
 		ulps    float64
+		long    bool
 	}{
-		{"norm", []string{"sm_90"}, 4},
-		{"pointwise", []string{"compute_80"}, 4},
-		{"mlp", []string{"compute_90", "sm_90", "sm_100"}, 4},
+		{"pointwise", []string{"compute_80"}, 4, false},
+		{"mlp", []string{"compute_80", "sm_90", "sm_100"}, 40, false}, // a softmax of large sums
+		{"driver", []string{"sm_90"}, 40, false},
+		{"norm", []string{"sm_90"}, 4, true},
+		{"linear", []string{"sm_90"}, 40, true},
+		{"moves", []string{"sm_90"}, 4, true},
+		{"scatter", []string{"sm_90"}, 4, true},
+		{"conv", []string{"sm_90"}, 40, true},
+		{"encoder", []string{"sm_90"}, 40, true},
+		{"gpt", []string{"sm_90"}, 40, true},
 	} {
 		t.Run(c.program, func(t *testing.T) {
-			exportProgram(t, packaged(t, c.program), c.archs, nil, aoti.Instances(2), aoti.Device("cuda:1")).compare(t, 1, c.ulps)
+			if c.long && !longtest.Enabled() {
+				t.Skip("one of the long suites")
+			}
+			src, err := os.ReadFile("../../aoti/export/testdata/" + c.program + ".lir")
+			check(t, err)
+			exportProgram(t, string(src), c.archs, nil, aoti.Instances(2), aoti.Device("cuda:1")).compare(t, 1, c.ulps)
 		})
 	}
 }
 
-var _ = errors.Is
+const scaled = `program @p {
+  %x = parameter "x" : f32[3,4]
+  %w = parameter "w" : f32[4]
+  return mul(%x, %w)
+}`
+
+// Constants of a package for a GPU are updated and swapped, from wherever the values are.
+func TestExportedConstants(t *testing.T) {
+	e := exportProgram(t, scaled, []string{"sm_90"}, nil)
+	e.compare(t, 0, 0)
+	s := ir.MakeShape(ir.F32, 4)
+	for gpu := -1; gpu < 2; gpu++ {
+		for _, managed := range []bool{false, true} {
+			var opts []aoti.UpdateOption
+			if managed {
+				opts = append(opts, aoti.UserManaged())
+			}
+			fresh := elements.EncodeFloats(ir.F32, []float64{float64(gpu), 2, 3, 4})
+			check(t, e.r.Update(t.Context(), map[string]backend.Buffer{"w": e.put(t, gpu, s, fresh)}, aoti.Inactive, opts...))
+			e.compare(t, 0, 0)
+			check(t, e.r.Swap(t.Context()))
+			e.values["w"] = fresh
+			e.compare(t, 0, 0)
+		}
+	}
+	values, err := e.r.ExtractConstants(t.Context(), aoti.Active, true)
+	check(t, err)
+	got, err := aoti.Float32s(values["w"])
+	check(t, err)
+	if got[0] != 1 || got[3] != 4 {
+		t.Errorf("the constant is %v", got)
+	}
+	if err := e.r.Update(t.Context(), map[string]backend.Buffer{"w": e.put(t, 0, ir.MakeShape(ir.F32, 5), make([]byte, 20))}, aoti.Active); !errors.Is(err, ir.ErrShape) {
+		t.Errorf("a constant of another size: %v", err)
+	}
+	e.compare(t, 0, 0)
+}
+
+// Runs in several streams beside swaps see one set of constants each.
+func TestExportedSwapUnderLoad(t *testing.T) {
+	e := exportProgram(t, scaled, []string{"sm_90"}, nil, aoti.Instances(3))
+	x := e.put(t, 0, ir.MakeShape(ir.F32, 3, 4), elements.EncodeFloats(ir.F32, slices.Repeat([]float64{1}, 12)))
+	var sets [2]map[string]backend.Buffer
+	for i := range sets {
+		sets[i] = map[string]backend.Buffer{"w": e.put(t, 0, ir.MakeShape(ir.F32, 4), elements.EncodeFloats(ir.F32, slices.Repeat([]float64{float64(i + 1)}, 4)))}
+	}
+	check(t, e.r.Update(t.Context(), sets[0], aoti.Active))
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				out, err := e.r.Run(t.Context(), x)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				v, err := aoti.Float32s(out[0])
+				if out[0].Release(); err != nil || v[0] != 1 && v[0] != 2 || slices.Min(v) != slices.Max(v) {
+					t.Errorf("got %v, %v", v, err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 20 {
+		check(t, e.r.Update(t.Context(), sets[i%2], aoti.Inactive))
+		check(t, e.r.Swap(t.Context()))
+	}
+	close(done)
+	wg.Wait()
+}
+
+// What runs assign goes on from run to run: a constant, and the caller's tensor.
+func TestExportedState(t *testing.T) {
+	e := exportProgram(t, `program @p {
+  %x = parameter "x" : f32[2]
+  %c = parameter "cache" : f32[3,2]
+  %n = parameter "wn" : i64[]
+  %0 = add(%n, full([], 1, dtype=i64))
+  %1 = cat([narrow(%c, 0, 1, 2), reshape(%x, [1,2])], 0)
+  return %0, mul(%x, %x), %1, %n
+}`, []string{"sm_90"}, map[string]int{"wn": 0, "cache": 2})
+	x, cache := e.on(t, 0, "x"), e.on(t, 0, "cache")
+	last, err := aoti.Float32s(x)
+	check(t, err)
+	first := elements.Int(ir.I64, e.values["wn"], 0)
+	for n := range 4 {
+		out, err := e.r.Run(t.Context(), x, cache)
+		check(t, err)
+		data, err := out[1].Bytes(t.Context())
+		check(t, err)
+		if got := elements.Int(ir.I64, data, 0); got != first+int64(n) {
+			t.Errorf("run %d begins at %d, the first at %d", n, got, first)
+		}
+		for _, b := range out {
+			b.Release()
+		}
+	}
+	rows, err := aoti.Float32s(cache)
+	check(t, err)
+	for i, v := range rows {
+		if v != last[i%2] {
+			t.Errorf("the cache has %v at %d, want %v", v, i, last[i%2])
+		}
+	}
+}
+
+// Random numbers are drawn anew in each run, from the generator of the process.
+func TestExportedRandomNumbers(t *testing.T) {
+	fn := func(in ...*loris.Tensor) []*loris.Tensor { return []*loris.Tensor{in[0].Dropout(0.5)} }
+	e := exportFunction(t, fn, loris.Ones(4, 64))
+	x := e.put(t, 0, ir.MakeShape(ir.F32, 4, 64), elements.EncodeFloats(ir.F32, slices.Repeat([]float64{1}, 256)))
+	var runs [][]float32
+	for range 2 {
+		out, err := e.r.Run(t.Context(), x)
+		check(t, err)
+		v, err := aoti.Float32s(out[0])
+		check(t, err)
+		out[0].Release()
+		kept := 0
+		for _, y := range v {
+			if y != 0 && y != 2 {
+				t.Fatalf("an element is %v", y)
+			}
+			kept += int(y) / 2
+		}
+		if kept < 80 || kept > 176 {
+			t.Errorf("%d of 256 elements were kept", kept)
+		}
+		runs = append(runs, v)
+	}
+	if slices.Equal(runs[0], runs[1]) {
+		t.Error("both runs drew the same numbers")
+	}
+}
+
+// What is wrong with inputs, and what kernels find wrong, is an error; the package goes on.
+func TestExportedFaults(t *testing.T) {
+	e := exportProgram(t, `program @p {
+  %x = parameter "x" : f32[5,2]
+  %i = parameter "i" : i64[3]
+  %d = parameter "d" : i32[2]
+  return index_select(%x, 0, %i), floor_divide(%d, %d)
+}`, []string{"sm_90"}, nil)
+	for _, c := range []struct {
+		name string
+		i    ir.Shape
+		v    []int64
+		gpu  int
+		d    int64
+		want string
+	}{
+		{"an index out of range", ir.MakeShape(ir.I64, 3), []int64{1, 7, 0}, 0, 1, "index_select"},
+		{"a division by zero", ir.MakeShape(ir.I64, 3), []int64{1, 2, 0}, 0, 0, "integer division by zero"},
+		{"another dtype", ir.MakeShape(ir.I32, 3), []int64{1, 2, 0}, 0, 1, "dtype"},
+		{"another size", ir.MakeShape(ir.I64, 2), []int64{1, 2}, 0, 1, "must be 3"},
+		{"the host", ir.MakeShape(ir.I64, 3), []int64{1, 2, 0}, -1, 1, "input 1"},
+		{"another GPU", ir.MakeShape(ir.I64, 3), []int64{1, 2, 0}, 1, 1, "input 1"},
+	} {
+		var data []byte
+		for _, v := range c.v {
+			data = elements.AppendInt(data, c.i.DType(), v)
+		}
+		d := e.put(t, 0, ir.MakeShape(ir.I32, 2), elements.AppendInt(elements.AppendInt(nil, ir.I32, 1), ir.I32, c.d))
+		_, err := e.r.Run(t.Context(), e.on(t, 0, "x"), e.put(t, c.gpu, c.i, data), d)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	e.compare(t, 0, 0)
+}
+
+// What cannot be computed on a GPU is named at once, with the lines, and so is what fits no package
+// for CUDA.
+func TestExportRefusals(t *testing.T) {
+	f := fakecuda.New(t)
+	t.Setenv("LORIS_LIBNVRTC", f.Path)
+	p, err := graph.Parse(`program @p {
+  %x = parameter "x" : f32[4,4]
+  return linalg_cholesky(%x), inverse(%x)
+}`)
+	check(t, err)
+	for _, c := range []struct {
+		o    export.Options
+		kind error
+		want []string
+	}{
+		{export.Options{}, backend.ErrUnsupported, []string{"linalg_cholesky", "inverse"}},
+		{export.Options{Architectures: []string{"sm_70"}}, ir.ErrArg, []string{"sm_70"}},
+		{export.Options{Architectures: []string{"volta"}}, ir.ErrArg, []string{"volta"}},
+		{export.Options{Emitter: "c++"}, ir.ErrArg, []string{"c++"}},
+		{export.Options{DynamicShapes: []map[int]export.Dim{{0: {Name: "n", Min: 1, Max: 4}}}}, backend.ErrUnsupported, []string{"vary"}},
+	} {
+		c.o.Device = "cuda"
+		err := export.Program(t.Context(), io.Discard, p, c.o)
+		for _, want := range c.want {
+			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: %v", c.o, err)
+			}
+		}
+	}
+	if err := export.Program(t.Context(), io.Discard, p, export.Options{Device: "tpu"}); !errors.Is(err, ir.ErrArg) {
+		t.Errorf("another device: %v", err)
+	}
+	if err := export.Program(t.Context(), io.Discard, p, export.Options{Architectures: []string{"sm_90"}}); !errors.Is(err, ir.ErrArg) {
+		t.Errorf("architectures of the CPU: %v", err)
+	}
+}
+
+// A library for CUDA needs nothing of CUDA to be loaded. Where there is no driver, or PyTorch is without
+// CUDA, a container says so.
+func TestExportedLibraryWithoutCUDA(t *testing.T) {
+	e := exportProgram(t, scaled, []string{"sm_90"}, nil)
+	z, err := zip.NewReader(bytes.NewReader(e.pkg), int64(len(e.pkg)))
+	check(t, err)
+	dir := t.TempDir()
+	files := map[string]string{}
+	for _, m := range z.File {
+		r, err := m.Open()
+		check(t, err)
+		data, err := io.ReadAll(r)
+		check(t, err)
+		files[filepath.Ext(m.Name)] = filepath.Join(dir, "model"+filepath.Ext(m.Name))
+		check(t, os.WriteFile(files[filepath.Ext(m.Name)], data, 0o600))
+	}
+	meta, err := os.ReadFile(files[".json"])
+	check(t, err)
+	if !strings.Contains(string(meta), `"AOTI_DEVICE_KEY":"cuda"`) || !strings.Contains(string(meta), `"LORIS_ISA":"sm_90"`) {
+		t.Errorf("the metadata is %s", meta)
+	}
+	so, err := os.ReadFile(files[".so"])
+	check(t, err)
+	l, err := pt2.ReadLibrary(bytes.NewReader(so), int64(len(so)))
+	check(t, err)
+	if want := []string{"libtorch_cpu.so", "libdl.so.2", "libc.so.6"}; !slices.Equal(l.Needed, want) {
+		t.Errorf("the library needs %v, want %v", l.Needed, want)
+	}
+	if got := l.Generation().Functions; len(got) != 47 {
+		t.Errorf("%d functions are exported: %v", len(got), got)
+	}
+	var stubs strings.Builder
+	for _, s := range l.Undefined {
+		switch {
+		case s.Weak:
+		case strings.HasPrefix(s.Name, "cu") || strings.Contains(s.Name, "cuda"):
+			t.Errorf("%s must be there to load the library", s.Name)
+		case strings.HasPrefix(s.Name, "aoti_"):
+			stubs.WriteString("int " + s.Name + "(void) { return 1; }\n")
+		}
+	}
+	check(t, os.WriteFile(filepath.Join(dir, "torch.c"), []byte(stubs.String()), 0o600))
+	for _, args := range [][]string{
+		{"-shared", "-fPIC", "-o", filepath.Join(dir, "libtorch_cpu.so"), filepath.Join(dir, "torch.c")},
+		{"-o", filepath.Join(dir, "host"), "testdata/host.c", "-ldl"},
+	} {
+		if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	c := exec.Command(filepath.Join(dir, "host"), files[".so"])
+	c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+dir)
+	out, err := c.CombinedOutput()
+	check(t, err)
+	// Where there is a driver, PyTorch's part for CUDA is what is missing.
+	for _, want := range []string{`(?m)^cuda: 1: \w+ is missing: (there is no driver of CUDA|PyTorch is here without CUDA)$`, `(?m)^cpu: 1: the model was exported for CUDA, not for cpu$`} {
+		if !regexp.MustCompile(want).Match(out) {
+			t.Errorf("it says %q, want %q", out, want)
+		}
+	}
+}
+
+// The real compiler makes machine code and PTX for all architectures of a package.
+func TestExportWithTheRealCompiler(t *testing.T) {
+	if os.Getenv("LORIS_LIBNVRTC") == "" {
+		t.Skip("LORIS_LIBNVRTC is not set: scripts/cuda-env.sh brings NVRTC")
+	}
+	p, err := graph.Parse(scaled)
+	check(t, err)
+	plan, _, err := cuda.PlanAhead(t.Context(), p, []string{"compute_80", "sm_80", "sm_90"})
+	check(t, err)
+	if len(plan.GPU) != 1 || len(plan.GPU[0].Images) != 3 {
+		t.Fatalf("there are %d kernels", len(plan.GPU))
+	}
+	images := plan.GPU[0].Images
+	for i, image := range images[:2] {
+		if ofCUDA := byte(190); !bytes.HasPrefix(image, []byte(elf.ELFMAG)) || image[18] != ofCUDA || !bytes.Contains(image, []byte(".text."+plan.GPU[0].Entry)) {
+			t.Errorf("image %d of %d bytes is no machine code of %s", i, len(image), plan.GPU[0].Entry)
+		}
+	}
+	if bytes.Equal(images[0], images[1]) {
+		t.Error("the code is the same for both architectures")
+	}
+	if text := string(images[2]); !strings.Contains(text, ".target sm_80") || !strings.Contains(text, ".entry "+plan.GPU[0].Entry) || text[len(text)-1] != 0 {
+		t.Errorf("the last image is no PTX: %.200s", text)
+	}
+}
