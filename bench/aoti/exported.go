@@ -32,9 +32,9 @@ type exported struct {
 	exact   [][]float64   // results with f64 in the place of all other floats
 }
 
-// exportAll writes the programs whose names match, for a version of PyTorch, with what Loris computes beside
-// them. The error joins those of programs, the others of which are returned.
-func exportAll(ctx context.Context, folder, only, torch string) (list []*exported, err error) {
+// exportAll writes the programs whose names match, for a version of PyTorch and a device, with what Loris
+// computes on the CPU beside them. The error joins those of programs, the others of which are returned.
+func exportAll(ctx context.Context, folder, only, torch, device string) (list []*exported, err error) {
 	re, err := regexp.Compile(only)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func exportAll(ctx context.Context, folder, only, torch string) (list []*exporte
 			continue
 		}
 		e := &exported{program: p, path: filepath.Join(folder, p.name+".pt2")}
-		if err := e.write(ctx, torch); err != nil {
+		if err := e.write(ctx, torch, device); err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: %w", p.name, err))
 			continue
 		}
@@ -59,7 +59,7 @@ func exportAll(ctx context.Context, folder, only, torch string) (list []*exporte
 
 // write writes the package, its inputs and outputs, and the program as text with all weights, from
 // which Inductor's package of the same model is made.
-func (e *exported) write(ctx context.Context, torch string) error {
+func (e *exported) write(ctx context.Context, torch, device string) error {
 	b, err := e.build(ctx)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (e *exported) write(ctx context.Context, torch string) error {
 	}
 	var pkg bytes.Buffer
 	begin := time.Now()
-	if err := export.Function(ctx, &pkg, b.fn, b.inputs, export.Options{Module: b.module, Torch: torch}); err != nil {
+	if err := export.Function(ctx, &pkg, b.fn, b.inputs, export.Options{Module: b.module, Torch: torch, Device: device}); err != nil {
 		return err
 	}
 	e.took, e.beyond = time.Since(begin), int64(pkg.Len())-e.weights

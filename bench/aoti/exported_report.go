@@ -51,7 +51,7 @@ func runExported(ctx context.Context, w io.Writer, s settings) error {
 			return err
 		}
 		version, _, _ := strings.Cut(t.version, "+")
-		all, err := exportAll(ctx, folder, s.only, version)
+		all, err := exportAll(ctx, folder, s.only, version, s.device.Type.String())
 		if err != nil {
 			wrong = append(wrong, err)
 		}

@@ -205,7 +205,7 @@ func TestTorn(t *testing.T) {
 func TestExportedPrograms(t *testing.T) {
 	ctx := context.Background()
 	folder := t.TempDir()
-	all, err := exportAll(ctx, folder, "^(digits-conv|scan)$", "2.15")
+	all, err := exportAll(ctx, folder, "^(digits-conv|scan)$", "2.15", "cpu")
 	if err != nil || len(all) != 2 {
 		t.Fatal(all, err)
 	}
@@ -242,7 +242,7 @@ func TestExportedPrograms(t *testing.T) {
 	if eps := epsilon(ir.F32); eps != 0x1p-23 {
 		t.Errorf("the epsilon of f32 is %g", eps)
 	}
-	if _, err := exportAll(ctx, folder, "nobody", ""); err == nil {
+	if _, err := exportAll(ctx, folder, "nobody", "", "cpu"); err == nil {
 		t.Error("no program matches, which is no error")
 	}
 }

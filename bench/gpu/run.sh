@@ -32,6 +32,7 @@ steps 120 cd bench/gpu && $bin/gpu.test -test.run '^\$' -test.bench . -test.benc
 compare 600 $bin/compare --device cuda --threads 4 --python $python --peers eager,compile,jax
 export 420 $python bench/gpu/export.py $out/packages
 packages 420 $bin/aoti --device cuda --threads 4 --python $python $out/packages/*.pt2
+exported 420 $bin/aoti --export --device cuda --threads 4 --python $python
 swap 60 $bin/aoti --device cuda --threads 4 --swap 10s $out/packages/{mlp,encoder}.pt2
 sanitizer 600 cd backend/cuda && LORIS_TEST_GPU=1 compute-sanitizer --error-exitcode 9 $bin/cuda.test -test.run TestOnGPU
 PARTS
