@@ -127,7 +127,7 @@ func what(p *pt2.Package) string {
 	for _, f := range p.Files() {
 		switch {
 		case strings.HasPrefix(f, "data/aotinductor/"):
-			return "no program: this is a package of compiled code, which package aoti runs"
+			return "no program: this is a package of compiled code; use aoti.Load, or loris aoti run"
 		case path.Base(f) == "constants.pkl":
 			return "no program: this is a TorchScript model; export it with torch.export.save"
 		case path.Base(f) == "data.pkl":
