@@ -108,8 +108,8 @@ func (g *Group) buckets(ts []*loris.Tensor, f func(ts []*loris.Tensor, before *l
 	}
 }
 
-// sumBucket sums tensors of one dtype as one. The kernels that compute them write into the one, and
-// those that use the sums read from it.
+// sumBucket sums tensors of one dtype as one. Pointwise kernels and reductions that compute them write
+// into the one, products are copied to it, and kernels that use the sums read from it.
 func (g *Group) sumBucket(ts []*loris.Tensor, before *loris.Tensor) *loris.Tensor {
 	flat := make([]*loris.Tensor, len(ts))
 	for i, x := range ts {
