@@ -200,14 +200,6 @@ func (e *exported) compare(t testing.TB, gpu int, ulps float64) {
 	}
 }
 
-// packaged is a Program of testdata of aoti/export.
-func packaged(t testing.TB, name string) string {
-	t.Helper()
-	src, err := os.ReadFile("../../aoti/export/testdata/" + name + ".lir")
-	check(t, err)
-	return string(src)
-}
-
 // Packages for a GPU compute what the CPU does: loops and reductions, products by libtorch's functions,
 // convolutions, copies, indexing; with machine code for the GPU, and with PTX where that is for others.
 func TestExportedPackages(t *testing.T) {
