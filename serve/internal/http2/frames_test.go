@@ -325,6 +325,7 @@ func TestLikeNetHTTP(t *testing.T) {
 		"connection":         {1, func(c *client) { c.head(1, true, "GET", "/x", "connection", "close") }, " reset PROTOCOL_ERROR"},
 		"te":                 {1, func(c *client) { c.head(1, true, "GET", "/x", "te", "trailers") }, ""},
 		"te, another":        {1, func(c *client) { c.head(1, true, "GET", "/x", "te", "gzip") }, " reset PROTOCOL_ERROR"},
+		"no fields":          {1, func(c *client) { headers(c, 1) }, ""},
 		"no method":          {1, func(c *client) { headers(c, 1, ":scheme", "http", ":path", "/x") }, ""},
 		"no path":            {1, func(c *client) { headers(c, 1, ":method", "GET", ":scheme", "http") }, ""},
 		"two methods":        {1, func(c *client) { headers(c, 1, ":method", "GET", ":method", "GET", ":scheme", "http", ":path", "/x") }, ""},

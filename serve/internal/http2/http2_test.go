@@ -238,6 +238,7 @@ func FuzzFrames(f *testing.F) {
 	c := &client{}
 	for _, send := range []func(){
 		func() { c.head(1, true, "GET", "/x") },
+		func() { headers(c, 1) },
 		func() { c.head(1, false, "POST", "/whole"); _ = c.WriteData(1, true, []byte("hello")) },
 		func() {
 			c.head(1, false, "POST", "/echo")

@@ -57,7 +57,7 @@ func newStream(c *conn, id uint32, f *http2.MetaHeadersFrame) *stream {
 		c.unawaited++
 	}
 	h := c.head
-	if f.Truncated || !slices.Equal(h.fields, f.Fields) {
+	if h.request == nil || f.Truncated || !slices.Equal(h.fields, f.Fields) {
 		var ok bool
 		if h, ok = parse(f); !ok {
 			return s
