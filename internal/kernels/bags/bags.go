@@ -67,10 +67,10 @@ func (t *Table[E]) row(at int64) ([]E, bool) {
 	return t.Rows[int(at)*t.Width:][:t.Width], true
 }
 
-// check panics with an IndexError if there is no such row.
+// check panics with an IndexError if there is no such row. Rows without elements are not counted.
 func (t *Table[E]) check(at int64) {
-	if uint64(at) > uint64(len(t.Rows)) || (int(at)+1)*t.Width > len(t.Rows) {
-		panic(kernels.IndexError{Index: at, Size: len(t.Rows) / max(t.Width, 1)})
+	if t.Width > 0 && (uint64(at) > uint64(len(t.Rows)) || (int(at)+1)*t.Width > len(t.Rows)) {
+		panic(kernels.IndexError{Index: at, Size: len(t.Rows) / t.Width})
 	}
 }
 
@@ -98,11 +98,7 @@ func Sums[A vec.Float, E vec.Element](dst []A, t *Table[E], indices, bounds []in
 				if !ok {
 					continue
 				}
-				line, ok := any(row).([]A)
-				if !ok {
-					line = wide
-					vec.Load(line, row)
-				}
+				line := widened(wide, row)
 				if scales == nil {
 					add(out, line)
 					continue
@@ -118,6 +114,15 @@ func Sums[A vec.Float, E vec.Element](dst []A, t *Table[E], indices, bounds []in
 			}
 		}
 	}
+}
+
+// widened returns the elements of a row as A, in place or converted to room.
+func widened[A vec.Float, E vec.Element](room []A, row []E) []A {
+	if same, ok := any(row).([]A); ok {
+		return same
+	}
+	vec.Load(room, row)
+	return room
 }
 
 // sum sets dst to the sum of rows, if there is a kernel for it.
@@ -161,8 +166,7 @@ func Maxima[A vec.Float, E vec.Element](dst []A, from []int64, t *Table[E], indi
 			if !ok {
 				continue
 			}
-			vec.Load(wide, row)
-			for j, v := range wide {
+			for j, v := range widened(wide, row) {
 				if at[j] < 0 || v > out[j] || v != v { // nothing is greater than a NaN
 					out[j], at[j] = v, index
 				}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/kernels/vec"
 )
 
 // The bags of the tests: the second is empty, and index 2 counts for nothing.
@@ -61,4 +62,18 @@ func TestReduce(t *testing.T) {
 	if !slices.Equal(from, []int64{0, 1, 0, 0, 3, 3, 0, 0}) {
 		t.Errorf("maxima are of %v", from)
 	}
+}
+
+// TestRowsWithoutElements reduces rows of which a table has none to count: any index is of one.
+func TestRowsWithoutElements(t *testing.T) {
+	bounds := []int64{0, 2, 3}
+	defer func() {
+		if e := recover(); e != nil {
+			t.Errorf("it panics with %v", e)
+		}
+	}()
+	Sums([]float32(nil), &Table[float32]{Padding: -1}, []int64{5, 9, 1}, bounds, nil, nil, 0, 2)
+	Sums([]float64(nil), &Table[float64]{Padding: -1}, []int64{5, 9, 1}, bounds, nil, []int64{2, 1}, 0, 2)
+	Sums([]float32(nil), &Table[vec.BF16]{Padding: -1}, []int64{5, 9, 1}, bounds, nil, nil, 0, 2)
+	Maxima([]float32(nil), nil, &Table[float32]{Padding: -1}, []int64{5, 9, 1}, bounds, 0, 2)
 }
