@@ -2,7 +2,9 @@ package onnx
 
 import (
 	"context"
+	"runtime/debug"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/loris-ml/loris"
@@ -33,6 +35,20 @@ func TestNodesInAnyOrder(t *testing.T) {
 		}
 		if got, err := loris.Read[float32](context.Background(), outs[0]); err != nil || !slices.Equal(got, []float32{0, -2}) {
 			t.Errorf("%s: %v %v", name, got, err)
+		}
+	}
+}
+
+// A chain of nodes in the wrong order, which may be as long as a file, needs no deeper stack than a short one.
+func TestLongChainInOrder(t *testing.T) {
+	defer debug.SetMaxStack(debug.SetMaxStack(16 << 20))
+	list := make([]*pb.Node, 1<<18)
+	for i := range list {
+		list[i] = &pb.Node{OpType: "Neg", Inputs: []string{strconv.Itoa(i + 1)}, Outputs: []string{strconv.Itoa(i)}}
+	}
+	for at, i := range inOrder(list) {
+		if want := len(list) - 1 - at; i != want {
+			t.Fatalf("node %d is at %d, want %d", i, at, want)
 		}
 	}
 }
