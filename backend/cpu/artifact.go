@@ -54,13 +54,15 @@ type artifact struct {
 
 // artifactFile is an artifact as JSON, in which neither kind of key can be that of an object.
 type artifactFile struct {
-	Codes []struct {
-		Key, Code []byte
-	}
-	Probes []struct {
-		Probe     fuse.Probe
-		Supported bool
-	}
+	Codes  []keptCode
+	Probes []keptProbe
+}
+
+type keptCode struct{ Key, Code []byte }
+
+type keptProbe struct {
+	Probe     fuse.Probe
+	Supported bool
 }
 
 func parseArtifact(data []byte) (*artifact, error) {
@@ -160,13 +162,10 @@ func (j *journal) artifact() ([]byte, error) {
 				return nil, err
 			}
 		}
-		f.Codes = append(f.Codes, struct{ Key, Code []byte }{[]byte(key), data})
+		f.Codes = append(f.Codes, keptCode{[]byte(key), data})
 	}
 	for probe, supported := range j.probes {
-		f.Probes = append(f.Probes, struct {
-			Probe     fuse.Probe
-			Supported bool
-		}{probe, supported})
+		f.Probes = append(f.Probes, keptProbe{probe, supported})
 	}
 	return json.Marshal(&f)
 }
