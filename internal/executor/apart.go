@@ -156,7 +156,7 @@ func (v *Variable) shared(s *Session, dst *Tensor) bool {
 	dst.s, dst.step, dst.bits, dst.gen = s, s.step, s.scopes(), s.gen
 	dst.data = x.data
 	dst.setNode(n.Out(0))
-	if s.scopes()&bitScoped == 0 || s != v.s {
+	if !s.inStep() || s != v.s {
 		dst.data.escape()
 	}
 	return true

@@ -146,7 +146,7 @@ func (tr *Traced) commit(a *Async, j *syncJob, newTensor func() *Tensor) []*Tens
 		tr.assign(a, j)
 		c.mu.Unlock()
 	}
-	if s.scopes()&bitScoped != 0 {
+	if s.inStep() {
 		s.undos = append(s.undos, a.undos...)
 	}
 	c.running.Add(1)
@@ -194,7 +194,7 @@ func (tr *Traced) settle() {
 // reads it: the device's lock orders the call before whatever reads the variable later.
 func (tr *Traced) assign(a *Async, j *syncJob) {
 	s := tr.s
-	scoped := s.scopes()&bitScoped != 0
+	scoped := s.inStep()
 	for _, p := range tr.params {
 		if p.v != nil && !scoped && p.v.pendingIn(s) != nil {
 			p.v.keepViews(s)
@@ -205,7 +205,7 @@ func (tr *Traced) assign(a *Async, j *syncJob) {
 			v.keepViews(s)
 		}
 		old := v.seen(s).data
-		dies := old != nil && old.device == tr.device && old.mayDie() && !scoped && v.s.scopes()&bitScoped == 0
+		dies := old != nil && old.device == tr.device && old.mayDie() && !scoped && !v.s.inStep()
 		j.vars = append(j.vars, restore{v: v, old: old, new: a.outputs[tr.numOut+k], initial: v.initial, dies: dies})
 	}
 	if j.ref.Value().plug == nil {

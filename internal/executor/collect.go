@@ -51,7 +51,7 @@ func (s *Session) shouldSyncTensor(t *Tensor) bool {
 }
 
 // collectSyncTensors groups the tensors to sync by device, in device order. If devices are given,
-// tensors on others are left out. the session is locked.
+// tensors on others are left out. The session is locked.
 func (s *Session) collectSyncTensors(tensors []*Tensor, cfg SyncTensorsConfig, devices []ir.Device) []*SyncTensorCollection {
 	var one *SyncTensorCollection
 	var more map[ir.Device]*SyncTensorCollection
@@ -90,7 +90,7 @@ func (s *Session) collectSyncTensors(tensors []*Tensor, cfg SyncTensorsConfig, d
 }
 
 // collectRoots returns the distinct values of a collection's tensors and, for each of its indices,
-// the position of the tensor's value among them. the session is locked.
+// the position of the tensor's value among them. The session is locked.
 func collectRoots(tensors []*Tensor, indices []int) (roots []ir.Value, outputs []int) {
 	roots = make([]ir.Value, 0, len(indices))
 	outputs = make([]int, len(indices))

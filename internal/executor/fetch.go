@@ -46,19 +46,11 @@ func (s *Session) Readable(ts ...*Tensor) error {
 	if s.core.closed.Load() {
 		return ErrClosed
 	}
-	var locked *Session
-	defer func() {
-		if locked != nil {
-			locked.unlock()
-		}
-	}()
+	var locked lockedSession
+	defer locked.be(nil)
 	for i, t := range ts {
-		if t != nil && t.s != nil && t.s != locked {
-			if locked != nil {
-				locked.unlock()
-			}
-			locked = t.s
-			locked.lock()
+		if t != nil && t.s != nil {
+			locked.be(t.s)
 		}
 		switch {
 		case t == nil || t.s == nil:
@@ -79,15 +71,10 @@ var errNotSynced = errors.New("the tensor has no data: a hook kept it from being
 func (s *Session) gatherTensorsData(ts []*Tensor) (data []*Data, indices []int) {
 	at := make(map[*Data]int, len(ts))
 	indices, data = make([]int, len(ts)), make([]*Data, 0, len(ts))
-	var locked *Session
+	var locked lockedSession
+	defer locked.be(nil)
 	for i, t := range ts {
-		if t.s != locked {
-			if locked != nil {
-				locked.unlock()
-			}
-			locked = t.s
-			locked.lock()
-		}
+		locked.be(t.s)
 		d := t.data
 		if d != nil {
 			d.escape() // the caller has its bytes
@@ -99,9 +86,6 @@ func (s *Session) gatherTensorsData(ts []*Tensor) (data []*Data, indices []int) 
 			data = append(data, d)
 		}
 		indices[i] = k
-	}
-	if locked != nil {
-		locked.unlock()
 	}
 	return data, indices
 }

@@ -76,6 +76,22 @@ func (s *Session) unlockBoth() {
 	s.unlock()
 }
 
+// lockedSession is the session that is locked of those whose tensors are looked at one by one, or nil.
+type lockedSession struct{ s *Session }
+
+// be unlocks the session that was locked and locks another, unless that is nil or the same one.
+func (l *lockedSession) be(s *Session) {
+	if l.s == s {
+		return
+	}
+	if l.s != nil {
+		l.s.unlock()
+	}
+	if l.s = s; s != nil {
+		s.lock()
+	}
+}
+
 // joined reports whether two sessions have one lock.
 func (s *Session) joined(other *Session) bool {
 	return s == other || s.group.root() == other.group.root()

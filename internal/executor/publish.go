@@ -19,8 +19,9 @@ func (v *Variable) publish(t *Tensor) {
 }
 
 // Publish commits the values of tensors to variables, all at one moment. It syncs those that are
-// pending and waits for them, so that variables keep their values where a computation fails. For variables whose session is in a Step it is Assign. Mistakes are errors that wrap
-// ir.ErrArg or ir.ErrShape, and nothing is published then.
+// pending and waits for them, so that variables keep their values where a computation fails. For
+// variables whose session is in a Step it is Assign. Mistakes are errors that wrap ir.ErrArg or
+// ir.ErrShape, and nothing is published then.
 func (s *Session) Publish(ctx context.Context, vars []*Variable, ts []*Tensor) error {
 	if err := s.tracedMisuse("publish", "variables are published"); err != nil {
 		return err
@@ -37,7 +38,7 @@ func (s *Session) Publish(ctx context.Context, vars []*Variable, ts []*Tensor) e
 	c := s.core
 	ts = s.localAll(ts)
 	for _, v := range vars {
-		if v != nil && v.s.core == c && v.inStep() {
+		if v != nil && v.s.core == c && v.s.inStep() {
 			s.join(v.s) // it is assigned there
 		}
 	}
@@ -57,16 +58,11 @@ func (s *Session) Publish(ctx context.Context, vars []*Variable, ts []*Tensor) e
 		}
 	}
 	for i, v := range vars {
-		if v.s.scopes()&bitScoped != 0 && s.joined(v.s) {
+		if v.s.inStep() && s.joined(v.s) {
 			v.assignIn(v.s, ts[i])
 		} else {
 			v.publish(ts[i])
 		}
 	}
 	return nil
-}
-
-// inStep reports whether the variable's session is in a Step.
-func (v *Variable) inStep() bool {
-	return v.s.scopes()&bitScoped != 0
 }

@@ -48,7 +48,8 @@ func (s *Session) recordSlow(op ir.Op, dst *Tensor, in ...*Tensor) {
 }
 
 // lockTensors checks operands, syncs those that are IR of an earlier step, and returns with the session
-// locked. IR never crosses a step. Sessions of tensors with other locks join. A mistake panics with an *ir.OpError, and the lock is not held.
+// locked. IR never crosses a step. Sessions of tensors with other locks join. A mistake panics with an
+// *ir.OpError, and the lock is not held.
 func (s *Session) lockTensors(op string, ts ...*Tensor) {
 	c := s.core
 	synced := 0
@@ -68,7 +69,8 @@ func (s *Session) lockTensors(op string, ts ...*Tensor) {
 	}
 }
 
-// unready returns the first operand that is IR of an earlier step, or nil. The session is locked. If an operand cannot be used, unready unlocks it and panics.
+// unready returns the first operand that is IR of an earlier step, or nil. The session is locked. If an
+// operand cannot be used, unready unlocks it and panics.
 func (s *Session) unready(op string, ts []*Tensor) (stale *Tensor) {
 	ok := false
 	defer func() {

@@ -248,6 +248,9 @@ func (s *Session) Fork() *Session {
 // scopes returns bitScoped inside Step and bitTraced inside Trace.
 func (s *Session) scopes() uint8 { return uint8(s.scope.Load()) }
 
+// inStep reports whether the session is inside Step.
+func (s *Session) inStep() bool { return s.scopes()&bitScoped != 0 }
+
 // Device returns the session's default device.
 func (s *Session) Device() ir.Device { return s.device }
 

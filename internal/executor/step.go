@@ -74,7 +74,7 @@ func (s *Session) stepRequest(r *request) error {
 		return errTracing
 	case s.bodies > 0:
 		return errInBody
-	case !r.donates && s.scopes()&bitScoped != 0:
+	case !r.donates && s.inStep():
 		return ErrNestedStep
 	case s.marking:
 		return fmt.Errorf("loris: mark step: %w", ErrConcurrent)
@@ -252,7 +252,7 @@ func (s *Session) Step(ctx context.Context, fn func() error) error {
 // scopedStep is Step, and says whether it has come to marking the step.
 func (s *Session) scopedStep(ctx context.Context, fn func() error) (marked bool, err error) {
 	s.lock()
-	if s.scopes()&bitScoped != 0 {
+	if s.inStep() {
 		s.unlock()
 		return false, ErrNestedStep
 	}

@@ -105,7 +105,7 @@ func (v *Variable) Value(s *Session, dst *Tensor) {
 	}
 	dst.data = x.data
 	dst.setNode(x.nodeFor(s, v).Out(0))
-	if s.scopes()&bitScoped == 0 || s != v.s {
+	if !s.inStep() || s != v.s {
 		dst.data.escape()
 	}
 }
@@ -404,9 +404,9 @@ func (v *Variable) Assign(t *Tensor) {
 		return // the Call fails with the error
 	}
 	switch {
-	case t.data == nil || t.s == v.s || t.s.scopes()&bitScoped != 0:
+	case t.data == nil || t.s == v.s || t.s.inStep():
 		v.assignIn(t.s, t)
-	case v.s.scopes()&bitScoped != 0 && s.joined(v.s):
+	case v.s.inStep() && s.joined(v.s):
 		v.assignIn(v.s, t)
 	default:
 		v.publish(t)
@@ -427,7 +427,7 @@ func (v *Variable) lockAssigned(t *Tensor) *Session {
 			s.escape(t) // as where an op of another session takes it
 		}
 		s.core.mu.Lock()
-		if v.s.scopes() == 0 || s.joined(v.s) || v.s.scopes()&bitTraced == 0 && (t.data == nil || s.scopes()&bitScoped != 0) {
+		if v.s.scopes() == 0 || s.joined(v.s) || v.s.scopes()&bitTraced == 0 && (t.data == nil || s.inStep()) {
 			return s
 		}
 		s.unlockBoth()
@@ -451,7 +451,7 @@ func (v *Variable) assignIn(s *Session, t *Tensor) {
 // recorded can take it back.
 func (v *Variable) renew(s *Session) *version {
 	x := v.pendingIn(s)
-	if s.scopes()&bitScoped != 0 {
+	if s.inStep() {
 		u := assignment{v: v}
 		if x != nil {
 			u.before = *x
