@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/aoti"
-	"github.com/loris-ml/loris/internal/race"
+	"github.com/loris-ml/loris/internal/sanitizer"
 )
 
 // BenchmarkMLP measures one request after another: what the model takes, what the handler
@@ -129,7 +129,7 @@ func skipAnswer(r *bufio.Reader) error {
 // TestHotPathAllocates counts what a request for inference allocates in the handler and below it, the
 // run of the model and its outputs included: little enough that it does not grow unseen.
 func TestHotPathAllocates(t *testing.T) {
-	if race.Enabled {
+	if sanitizer.Race {
 		t.Skip("the race detector drops what is pooled")
 	}
 	hs := start(t, Options{Files: []string{fixtures + "mlp.pt2"}})

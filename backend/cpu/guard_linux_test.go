@@ -8,7 +8,7 @@ import (
 	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/internal/backendtest"
 	"github.com/loris-ml/loris/internal/longtest"
-	"github.com/loris-ml/loris/internal/race"
+	"github.com/loris-ml/loris/internal/sanitizer"
 )
 
 // TestConformanceGuarded runs the suite with every buffer, those between steps
@@ -16,7 +16,7 @@ import (
 // ones on each level of instructions. A fault ends the process, so it is another
 // one.
 func TestConformanceGuarded(t *testing.T) {
-	if race.Enabled && !longtest.Enabled() {
+	if sanitizer.Race && !longtest.Enabled() {
 		t.Skip("the detector sees no more than the run without it")
 	}
 	const env = "LORIS_CPU_GUARD"

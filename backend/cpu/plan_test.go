@@ -11,7 +11,7 @@ import (
 	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/ir"
-	"github.com/loris-ml/loris/internal/race"
+	"github.com/loris-ml/loris/internal/sanitizer"
 )
 
 var ctx = context.Background()
@@ -334,7 +334,7 @@ func TestClosedAndCancelled(t *testing.T) {
 // TestSteadyState checks that a repeated Run allocates its outputs and little
 // else, and leaves nothing behind.
 func TestSteadyState(t *testing.T) {
-	if race.Enabled {
+	if sanitizer.Race {
 		t.Skip("the race detector makes pools drop what they keep")
 	}
 	b := New()

@@ -67,7 +67,7 @@ var allowed = map[string][]string{
 	"internal/filelock":     {},
 	"internal/half":         {"internal/isa"},
 	"internal/isa":          {},
-	"internal/race":         {},
+	"internal/sanitizer":    {},
 	"internal/philox":       {"internal/isa"},
 	"internal/npformat":     {"internal/half"},
 	"internal/memlimit":     {"internal/ir"},

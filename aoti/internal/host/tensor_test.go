@@ -11,6 +11,7 @@ import (
 	"github.com/loris-ml/loris/internal/ctest"
 	"github.com/loris-ml/loris/internal/ir"
 	_ "github.com/loris-ml/loris/internal/openmp"
+	"github.com/loris-ml/loris/internal/sanitizer"
 )
 
 // leakCheck fails the test if it leaves tensors behind.
@@ -25,7 +26,11 @@ func leakCheck(t *testing.T) {
 }
 
 func TestTensorFunctions(t *testing.T) {
-	lib := ctest.Open(t, ctest.Build(t, "testdata/c/tensor.c", buildFlags...))
+	var flags []string
+	if sanitizer.Address {
+		flags = append(flags, "-DASAN")
+	}
+	lib := ctest.Open(t, ctest.Build(t, "testdata/c/tensor.c", flags...))
 	for _, name := range []string{"make", "refusals", "views", "convert", "record", "atexit", "threads"} {
 		t.Run(name, func(t *testing.T) {
 			leakCheck(t)

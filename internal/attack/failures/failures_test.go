@@ -9,7 +9,7 @@ import (
 
 	"github.com/loris-ml/loris/backend/cpu"
 	"github.com/loris-ml/loris/internal/attack/failures/filecalls"
-	"github.com/loris-ml/loris/internal/race"
+	"github.com/loris-ml/loris/internal/sanitizer"
 )
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestEveryFailure(t *testing.T) {
 }
 
 func TestEveryFileFailure(t *testing.T) {
-	if race.Enabled {
+	if sanitizer.Race {
 		t.Skip("calls of the race detector would fail, too")
 	}
 	in, err := filecalls.Install()

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loris-ml/loris/internal/race"
+	"github.com/loris-ml/loris/internal/sanitizer"
 )
 
 func targets(t *testing.T) []Target {
@@ -47,7 +47,7 @@ func TestReaders(t *testing.T) {
 				t.Fatal(err)
 			}
 			inputs := uint64(60)
-			if race.Enabled {
+			if sanitizer.Race {
 				inputs = 8
 			}
 			for n := range inputs {

@@ -8,7 +8,7 @@ import (
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/parallel"
-	"github.com/loris-ml/loris/internal/race"
+	"github.com/loris-ml/loris/internal/sanitizer"
 )
 
 type shape struct {
@@ -239,7 +239,7 @@ func TestNaNStaysInItsQuery(t *testing.T) {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	if race.Enabled {
+	if sanitizer.Race {
 		t.Skip("the race detector makes pools drop what they keep")
 	}
 	for _, queries := range []int{20, 1} {

@@ -8,7 +8,7 @@ import (
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/parallel"
-	"github.com/loris-ml/loris/internal/race"
+	"github.com/loris-ml/loris/internal/sanitizer"
 )
 
 // image is a strided image in the type under test.
@@ -352,7 +352,7 @@ func TestConvolutionTypes(t *testing.T) {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	if race.Enabled {
+	if sanitizer.Race {
 		t.Skip("the race detector makes pools drop what they keep")
 	}
 	g := geometry(1, 1, 16, 32, plane(1, 14), plane(1, 3), cube(1), plane(0, 1), cube(1))

@@ -9,7 +9,7 @@ import (
 	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/parallel"
-	"github.com/loris-ml/loris/internal/race"
+	"github.com/loris-ml/loris/internal/sanitizer"
 )
 
 // winogradGeometries are convolutions that Winograd's is for.
@@ -277,7 +277,7 @@ func TestFormPerImage(t *testing.T) {
 }
 
 func TestWinogradAllocatesNothing(t *testing.T) {
-	if race.Enabled {
+	if sanitizer.Race {
 		t.Skip("the race detector makes pools drop what they keep")
 	}
 	g := square(1, 16, 40, 14, 14, 1)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/parallel"
-	"github.com/loris-ml/loris/internal/race"
+	"github.com/loris-ml/loris/internal/sanitizer"
 )
 
 // value converts between a test's numbers and an element type.
@@ -373,7 +373,7 @@ func TestBadSizesPanic(t *testing.T) {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	if race.Enabled {
+	if sanitizer.Race {
 		t.Skip("the race detector makes pools drop what they keep")
 	}
 	defer parallel.SetThreads(0)

@@ -10,7 +10,7 @@ import (
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/parallel"
-	"github.com/loris-ml/loris/internal/race"
+	"github.com/loris-ml/loris/internal/sanitizer"
 )
 
 func random(rng *rand.Rand, n int) []float64 {
@@ -188,7 +188,7 @@ func TestLayer(t *testing.T) {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	if race.Enabled {
+	if sanitizer.Race {
 		t.Skip("the race detector makes pools drop what they keep")
 	}
 	n := newNetwork(sizes{4, 2, 8, 16}, LSTM, true, false, false)

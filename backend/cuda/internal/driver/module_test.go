@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/backend/cuda/internal/fakecuda"
-	"github.com/loris-ml/loris/internal/race"
+	"github.com/loris-ml/loris/internal/sanitizer"
 )
 
 func TestModule(t *testing.T) {
@@ -143,7 +143,7 @@ func TestWrongLaunches(t *testing.T) {
 
 // What a computation does for each kernel must leave the collector alone.
 func TestNothingIsAllocated(t *testing.T) {
-	if race.Enabled || asan {
+	if sanitizer.Race || sanitizer.Address {
 		t.Skip("race detector and address sanitizer allocate")
 	}
 	_, c, s := setup(t)

@@ -1,5 +1,0 @@
-//go:build asan
-
-package host
-
-var buildFlags = []string{"-DASAN"}

@@ -1,5 +1,0 @@
-//go:build cuda && linux && cgo && asan
-
-package driver
-
-const asan = true

@@ -1,0 +1,6 @@
+//go:build asan
+
+package sanitizer
+
+// Address says whether the address sanitizer is compiled in.
+const Address = true
