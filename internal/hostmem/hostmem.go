@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"math/bits"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -181,6 +182,7 @@ func (a *Allocator) take(n int, live *atomic.Int64, limit int64) (*block, error)
 			return nil, oom
 		}
 		b = newBlock(c)
+		noteFresh(int64(classSize(c)))
 	}
 	b.account.live, b.account.bytes = live, int64(n)
 	live.Add(int64(n))
@@ -190,12 +192,21 @@ func (a *Allocator) take(n int, live *atomic.Int64, limit int64) (*block, error)
 // newBlock makes storage of a class, whose size was taken from the limit.
 func newBlock(c int) *block {
 	size := classSize(c)
-	mem := make([]byte, size+Align-1)
+	mem := uncleared(size + Align - 1)
 	adviseHuge(mem)
 	off := int(-uintptr(unsafe.Pointer(unsafe.SliceData(mem))) & (Align - 1))
 	b := &block{mem: mem[off : off+size : off+size], class: c, account: &account{taken: int64(size)}}
 	runtime.AddCleanup(b, (*account).close, b.account)
 	return b
+}
+
+// uncleared returns memory of the Go heap with any contents. make would clear what the collector has
+// found, a pass over memory that the results which are written there do not need.
+func uncleared(n int) []byte {
+	var b strings.Builder
+	b.Grow(n)
+	b.WriteByte(0) // an empty string has no address
+	return unsafe.Slice(unsafe.StringData(b.String()), n)
 }
 
 // give ends the use of a block: it goes to the pool, or to the collector when
