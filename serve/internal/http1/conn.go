@@ -54,9 +54,16 @@ func newConn(s *Server, nc net.Conn, others *handover) *conn {
 	return c
 }
 
-// serve answers requests until one is not plain or the connection ends.
+// serve answers requests until one is not plain or the connection ends. A panic is a fault of this
+// package or of what it stands on, and ends no more than the connection, as with net/http.
 func (c *conn) serve() {
 	defer c.server.forget(c)
+	defer func() {
+		if e := recover(); e != nil {
+			c.server.logf("http: panic reading requests of %s: %v\n%s", c.RemoteAddr(), e, debug.Stack())
+			_ = c.Close() // nobody knows what would be lost
+		}
+	}()
 	wait := cmp.Or(c.server.HTTP.ReadHeaderTimeout, c.server.HTTP.IdleTimeout)
 	for c.next(wait) {
 		if !c.request() {

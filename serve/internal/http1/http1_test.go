@@ -63,8 +63,13 @@ func servers(t testing.TB, h http.HandlerFunc, settings ...func(*http.Server)) (
 	protocols.SetUnencryptedHTTP2(true)
 	quiet := log.New(io.Discard, "", 0)
 	own = &Server{
-		HTTP:  &http.Server{Handler: h, Protocols: &protocols, ErrorLog: quiet, ReadTimeout: time.Minute, ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute},
-		Plain: func(path string) bool { return strings.HasPrefix(path, "/v2") },
+		HTTP: &http.Server{Handler: h, Protocols: &protocols, ErrorLog: quiet, ReadTimeout: time.Minute, ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute},
+		Plain: func(path string) bool {
+			if path == "/fault" {
+				panic("a fault")
+			}
+			return strings.HasPrefix(path, "/v2")
+		},
 	}
 	for _, set := range settings {
 		set(own.HTTP)
@@ -350,6 +355,35 @@ func TestSlowClients(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestPanicWhileReading ends a connection whose request cannot be read, and no other.
+func TestPanicWhileReading(t *testing.T) {
+	logged := make(lines, 1)
+	_, addresses := servers(t, handler, func(s *http.Server) { s.ErrorLog = log.New(logged, "", 0) })
+	for path, want := range map[string]string{"/fault": "", "/v2/x": "HTTP/1.1 200 OK\r\n"} {
+		conn, err := net.Dial("tcp", addresses[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		_, _ = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n")
+		if line, _ := bufio.NewReader(conn).ReadString('\n'); line != want {
+			t.Errorf("%s: the answer begins with %q", path, line)
+		}
+	}
+	if text := <-logged; !strings.Contains(text, "panic reading requests of 127.0.0.1") || !strings.Contains(text, "a fault") {
+		t.Errorf("the log has %q", text)
+	}
+}
+
+// lines is what a log writes.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
 }
 
 // FuzzHead holds what is read of a head against net/http's reading of it.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -186,10 +187,7 @@ func (c *conn) serve() {
 
 // readFrames reads until the connection ends, or another goroutine reads.
 func (c *conn) readFrames(first bool) {
-	for {
-		if f, err := c.frames.ReadFrame(); !c.took(f, err, first) {
-			break
-		}
+	for c.readFrame(first) {
 		first = false
 		s := c.start()
 		if s == nil {
@@ -214,6 +212,21 @@ func (c *conn) readFrames(first bool) {
 	c.fail(io.ErrUnexpectedEOF)
 	c.mu.Unlock()
 	close(c.ended)
+}
+
+// readFrame reads and handles a frame; false ends the connection. A panic is a fault of this package or
+// of what it stands on, and ends no more than the connection, as with net/http.
+func (c *conn) readFrame(first bool) (going bool) {
+	defer func() {
+		if e := recover(); e != nil {
+			c.server.logf("http: panic reading frames of %s: %v\n%s", c.address, e, debug.Stack())
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			going = c.refuse(http2.ErrCodeInternal, "")
+		}
+	}()
+	f, err := c.frames.ReadFrame()
+	return c.took(f, err, first)
 }
 
 // lateHandOver is handOver when a handler has taken some time.

@@ -75,8 +75,13 @@ func servers(t testing.TB, h http.HandlerFunc, settings ...func(*http.Server)) (
 	protocols.SetUnencryptedHTTP2(true)
 	quiet := log.New(io.Discard, "", 0)
 	own = &Server{
-		HTTP:  &http.Server{Handler: h, ErrorLog: quiet, ReadTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10},
-		Whole: func(path string) bool { return strings.HasPrefix(path, "/whole") },
+		HTTP: &http.Server{Handler: h, ErrorLog: quiet, ReadTimeout: time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10},
+		Whole: func(path string) bool {
+			if path == "/fault" {
+				panic("a fault")
+			}
+			return strings.HasPrefix(path, "/whole")
+		},
 	}
 	for _, set := range settings {
 		set(own.HTTP)

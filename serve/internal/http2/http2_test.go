@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -232,6 +233,27 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
+// TestPanicWhileReading ends a connection whose frames cannot be handled, and no other.
+func TestPanicWhileReading(t *testing.T) {
+	logged := make(lines, 1)
+	_, addresses := servers(t, handler, func(s *http.Server) { s.ErrorLog = log.New(logged, "", 0) })
+	c := dial(t, addresses[0])
+	_ = c.WriteSettings()
+	c.head(1, true, "GET", "/fault")
+	if got := c.answers(1); got[0] != "INTERNAL_ERROR" {
+		t.Errorf("it ended with %v", got)
+	}
+	if text := <-logged; !strings.Contains(text, "panic reading frames of 127.0.0.1") || !strings.Contains(text, "a fault") {
+		t.Errorf("the log has %q", text)
+	}
+	c = dial(t, addresses[0])
+	_ = c.WriteSettings()
+	c.head(1, true, "GET", "/x")
+	if got := c.answers(1); !strings.Contains(got[1], ":status=200") {
+		t.Errorf("the next connection got %v", got)
+	}
+}
+
 // FuzzFrames sends bytes behind the preface, and then no more: nothing that comes ends the process, and
 // the connection ends.
 func FuzzFrames(f *testing.F) {
@@ -257,7 +279,7 @@ func FuzzFrames(f *testing.F) {
 		send()
 		f.Add(out.Bytes())
 	}
-	_, addresses := servers(f, handler)
+	_, addresses := servers(f, handler, func(s *http.Server) { s.ErrorLog = log.New(panics{}, "", 0) })
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c := dial(t, addresses[0])
 		defer c.Close()
@@ -268,4 +290,22 @@ func FuzzFrames(f *testing.F) {
 			t.Errorf("%q: the connection stays open", text)
 		}
 	})
+}
+
+// lines is what a log writes.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	l <- string(p)
+	return len(p), nil
+}
+
+// panics ends the process where a log tells of a panic.
+type panics struct{}
+
+func (panics) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("panic reading")) {
+		panic(string(p))
+	}
+	return len(p), nil
 }
