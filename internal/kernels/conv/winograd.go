@@ -271,8 +271,10 @@ const (
 	costTransform = 560 // of a tile and one channel of it
 	costPackPlain = 34  // of an element of filters
 	costPack      = 20  // of a coefficient of filters
-	costStream    = 45  // of a coefficient of filters that comes from farther away than the second-level cache
+	costStream    = 20  // of a coefficient of filters that comes from farther away than the second-level cache
 	streamed      = 1 << 20
+	costFar       = 45 // and of one of so many that the third-level cache need not have them
+	far           = 4 << 20
 	fewTiles      = 8 // that take no longer than fewer, whose sums wait for each other
 	// gain is how much of the plain cost Winograd's must save, in percent.
 	gain = 20
@@ -292,7 +294,10 @@ func formOf[A Float](g *Geometry, set *tile.Set[A], once bool) Form {
 	blocks, tiles := float64(shape.blocks()), float64(shape.tiles)
 	plain := 9 * float64(n*g.Out[0]*g.Out[1]*g.Out[2])
 	winograd := coefficients*max(tiles, fewTiles)*blocks + costTransform*tiles*blocks*(1/float64(g.CIn)+1/float64(g.COut))
-	if coefficients*g.CIn*g.COut > streamed {
+	switch all := coefficients * g.CIn * g.COut; {
+	case all > far:
+		winograd += coefficients * costFar * blocks
+	case all > streamed:
 		winograd += coefficients * costStream * blocks
 	}
 	if once {

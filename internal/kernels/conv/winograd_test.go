@@ -221,6 +221,8 @@ func TestFormOf(t *testing.T) {
 	}{
 		{"batch", square(8, 64, 64, 56, 56, 1), true, Winograd},
 		{"image", square(1, 128, 128, 28, 28, 1), true, Winograd},
+		{"filters that take some megabytes", square(1, 256, 256, 14, 14, 1), false, Winograd},
+		{"filters beyond any cache", square(1, 512, 512, 14, 14, 1), false, Plain},
 		{"many filters for few outputs", square(1, 512, 512, 7, 7, 1), false, Plain},
 		{"packed once", square(1, 64, 64, 8, 8, 1), false, Winograd},
 		{"packed each time", square(1, 64, 64, 8, 8, 1), true, Plain},
@@ -253,7 +255,7 @@ func TestFormPerImage(t *testing.T) {
 		differs bool
 	}{
 		{"small", square(1, 32, 32, 4, 4, 1), true},
-		{"ResNet's third stage", square(1, 256, 256, 14, 14, 1), true},
+		{"VGG's last stage", square(1, 512, 512, 14, 14, 1), true},
 		{"ResNet's last stage", square(1, 512, 512, 7, 7, 1), true},
 		{"large", square(1, 64, 64, 56, 56, 1), false},
 	} {
