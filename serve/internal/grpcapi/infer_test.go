@@ -78,6 +78,7 @@ func TestRequestsThatDoNotFit(t *testing.T) {
 	conn, _ := listen(t, f, Options{})
 	raw := [][]byte{{1, 2}}
 	shared := map[string]*inferencepb.InferParameter{"shared_memory_region": {ParameterChoice: &inferencepb.InferParameter_StringParam{StringParam: "r"}}}
+	noRegion := map[string]*inferencepb.InferParameter{"shared_memory_region": {}} // a parameter without a value is none
 	for _, tt := range []struct {
 		in   *inferencepb.ModelInferRequest
 		code codes.Code
@@ -91,6 +92,7 @@ func TestRequestsThatDoNotFit(t *testing.T) {
 		{&inferencepb.ModelInferRequest{Inputs: []*input{withContents("INT8", &inferencepb.InferTensorContents{IntContents: []int32{0, 128}})}}, codes.InvalidArgument, "element 1 does not fit INT8"},
 		{&inferencepb.ModelInferRequest{Inputs: []*input{withContents("UINT16", &inferencepb.InferTensorContents{UintContents: []uint32{1 << 16}})}}, codes.InvalidArgument, "element 0 does not fit UINT16"},
 		{&inferencepb.ModelInferRequest{Inputs: []*input{{Name: "x", Parameters: shared, Contents: &inferencepb.InferTensorContents{}}}}, codes.InvalidArgument, `input "x" is in shared memory, and has contents`},
+		{&inferencepb.ModelInferRequest{Inputs: []*input{{Name: "x", Parameters: noRegion}, {Name: "y"}}, RawInputContents: raw}, codes.InvalidArgument, "1 entries for 2 inputs"},
 		{&inferencepb.ModelInferRequest{Inputs: []*input{{Name: "x", Parameters: shared}}, RawInputContents: raw}, codes.InvalidArgument, "1 entries for 0 inputs"},
 	} {
 		err := invoke(t, conn, "ModelInfer", tt.in, &inferencepb.ModelInferResponse{})
@@ -261,4 +263,42 @@ func TestPlainMalformed(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 	}
+}
+
+// FuzzModelInfer feeds messages: whatever comes is refused, or read as tensors that take no more memory
+// than the message.
+func FuzzModelInfer(f *testing.F) {
+	shared := map[string]*inferencepb.InferParameter{"shared_memory_region": {}}
+	for _, m := range []*inferencepb.ModelInferRequest{
+		{ModelName: "m", Inputs: []*input{{Name: "x", Datatype: "FP32", Shape: []int64{1}}}, RawInputContents: [][]byte{{1, 2, 3, 4}}},
+		{Inputs: []*input{{Parameters: shared}, {Name: "y"}}, RawInputContents: [][]byte{{1}, {2}}},
+		{Inputs: []*input{withContents("INT8", &inferencepb.InferTensorContents{IntContents: []int32{1, 2}})}, Outputs: []*inferencepb.ModelInferRequest_InferRequestedOutputTensor{{Name: "o"}}},
+		{Inputs: []*input{withContents("BYTES", &inferencepb.InferTensorContents{BytesContents: [][]byte{{1}, nil}})}},
+	} {
+		text, err := proto.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m := &inferencepb.ModelInferRequest{}
+		if proto.Unmarshal(text, m) != nil {
+			return
+		}
+		r, err := request(m)
+		if err != nil {
+			return
+		}
+		size := 0
+		for _, in := range r.Inputs {
+			size += len(in.Data)
+		}
+		if size > 8*len(text) {
+			t.Fatalf("%d bytes of tensors in a message of %d", size, len(text))
+		}
+		if _, err := proto.Marshal(response(&inference.Response{Outputs: r.Inputs, Parameters: r.Parameters})); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

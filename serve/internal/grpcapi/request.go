@@ -15,8 +15,10 @@ func request(in *inferencepb.ModelInferRequest) (*inference.Request, error) {
 	}
 	raw := in.GetRawInputContents()
 	own := 0 // inputs that are in the message
-	for _, t := range in.GetInputs() {
-		if t.GetParameters()[inference.SharedMemoryRegion] == nil {
+	for i, t := range in.GetInputs() {
+		out := &r.Inputs[i]
+		out.Name, out.Datatype, out.Shape, out.Parameters = t.GetName(), inference.Datatype(t.GetDatatype()), t.GetShape(), parameters(t.GetParameters())
+		if !out.Parameters.Shared() {
 			own++
 		}
 	}
@@ -26,7 +28,6 @@ func request(in *inferencepb.ModelInferRequest) (*inference.Request, error) {
 	next := 0
 	for i, t := range in.GetInputs() {
 		out := &r.Inputs[i]
-		out.Name, out.Datatype, out.Shape, out.Parameters = t.GetName(), inference.Datatype(t.GetDatatype()), t.GetShape(), parameters(t.GetParameters())
 		var err error
 		switch {
 		case out.Parameters.Shared():
