@@ -12,8 +12,7 @@ type donor struct{ param, output int }
 //
 // The session is locked.
 func (s *Session) buildInputOutputAliases(j *syncJob, variables []*Variable) {
-	s.core.mu.RLock()
-	defer s.core.mu.RUnlock()
+	defer s.core.reading(stripesOf(variables)).release()
 	var at map[*Data]int
 	for _, v := range variables {
 		d, x := v.committed.data, v.due(s)

@@ -39,35 +39,33 @@ func (s *Session) local(t *Tensor) *Tensor {
 	}
 	d.escape()
 	own.unlock()
-	here := &Tensor{s: s, data: d}
-	s.core.mu.Lock()
-	here.ir = d.leafFor(s.group.root(), leaf)
-	s.core.mu.Unlock()
-	return here
+	s.lock()
+	defer s.unlock()
+	return &Tensor{s: s, data: d, ir: d.leafFor(s.group.root(), leaf)}
 }
 
-// leafFor returns the leaf of the data for sessions of a group, in place of a leaf of another group or,
-// if that is nil, of the data's own; core.mu is held.
+// leafFor returns the leaf of the data for sessions of a group, which is locked, in place of a leaf of
+// another group or, if that is nil, of the data's own.
 func (d *Data) leafFor(g *lockGroup, leaf *ir.Node) *ir.Node {
 	if leaf != nil {
 		if l, ok := leaf.Leaf().(*variableLeaf); ok {
-			return l.apart.of(g, leaf.CloneLeaf)
+			return g.leaves.of(l.id, leaf.CloneLeaf)
 		}
 	}
-	return d.apart.of(g, func() *ir.Node { return ir.NewLeaf(d, d.shape, d.device) })
+	return g.leaves.of(d.info.TensorID, func() *ir.Node { return ir.NewLeaf(d, d.shape, d.device) })
 }
 
-// leavesApart are further leaves of what one leaf stands for, one for each group of sessions that
-// uses it, since groups mark nodes at the same time. They are held weakly: graphs and handles keep
-// those that are in use. core.mu guards it; the zero value is empty.
+// leavesApart are the leaves of one group of sessions for what has a leaf of another group, since
+// groups mark nodes at the same time. They are held weakly, by the number of the data or of the
+// variable's leaf: graphs and handles keep those that are in use. The zero value is empty.
 type leavesApart struct {
-	nodes   map[*lockGroup]weak.Pointer[ir.Node]
+	nodes   map[uint64]weak.Pointer[ir.Node]
 	sweepAt int // when nodes has this size, those that are gone are dropped
 }
 
-// of returns the leaf of a group, which create makes if there is none.
-func (l *leavesApart) of(g *lockGroup, create func() *ir.Node) *ir.Node {
-	if n := l.nodes[g].Value(); n != nil {
+// of returns the leaf for what has a number, which create makes if there is none.
+func (l *leavesApart) of(id uint64, create func() *ir.Node) *ir.Node {
+	if n := l.nodes[id].Value(); n != nil {
 		return n
 	}
 	if len(l.nodes) >= l.sweepAt {
@@ -79,10 +77,10 @@ func (l *leavesApart) of(g *lockGroup, create func() *ir.Node) *ir.Node {
 		l.sweepAt = max(8, 2*len(l.nodes))
 	}
 	if l.nodes == nil {
-		l.nodes = map[*lockGroup]weak.Pointer[ir.Node]{}
+		l.nodes = map[uint64]weak.Pointer[ir.Node]{}
 	}
 	n := create()
-	l.nodes[g] = weak.Make(n)
+	l.nodes[id] = weak.Make(n)
 	return n
 }
 
@@ -114,23 +112,10 @@ func oneLeaf(vals []ir.Value) func(n *ir.Node) ir.Value {
 	}
 }
 
-// leafOf returns the leaf that nodeFor returns for session s, or nil if that has to be made; the session is
-// locked, and core.mu held, if only for reading.
-func (x *version) leafOf(s *Session) *ir.Node {
-	g := s.group.root()
-	switch l := x.leaf.Leaf().(*variableLeaf); {
-	case l.group == nil:
-		return nil
-	case l.group.root() == g:
-		return x.leaf
-	default:
-		return l.apart.nodes[g].Value()
-	}
-}
-
-// shared is Value where session s sees data that has a leaf for the session already, so that
-// nothing has to be changed: it holds core.mu for reading. Otherwise it returns false.
-func (v *Variable) shared(s *Session, dst *Tensor) bool {
+// shared is Value where session s sees data, or what it has assigned itself, for which it takes
+// core.mu for reading only: with the variable's stripe for reading, if nothing has to be changed, or, if
+// changes is set, for writing. Otherwise it returns false.
+func (v *Variable) shared(s *Session, dst *Tensor, changes bool) bool {
 	c := v.s.core
 	if s.core != c || c.closed.Load() {
 		return false
@@ -140,24 +125,32 @@ func (v *Variable) shared(s *Session, dst *Tensor) bool {
 	if s.tracing != nil {
 		return false
 	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	x := v.choose(s)
-	if x.data == nil || v.initial != nil || x.leaf == nil || x.until.ended() {
-		return false
+	take := c.reading
+	if changes {
+		take = c.changing
 	}
-	n := x.leafOf(s)
-	if n == nil {
+	defer take(v.stripe()).release()
+	x := v.choose(s)
+	switch {
+	case v.initial != nil:
 		return false
+	case x.hasLeaf():
+	case !changes || s.using != nil:
+		return false
+	case x.pend != nil && (x.pend.s != s || x.pend.dead()) || x.pend == nil && x.data == nil:
+		return false
+	default:
+		x.settle(v)
 	}
 	if x == &v.committed {
 		s.look(v)
 	}
-	dst.s, dst.step, dst.bits, dst.gen = s, s.step, s.scopes(), s.gen
-	dst.data = x.data
-	dst.setNode(n.Out(0))
-	if !s.inStep() || s != v.s {
-		dst.data.escape()
-	}
+	x.give(v, s, dst)
 	return true
+}
+
+// hasLeaf reports whether give changes nothing of the version; core.mu is held for reading, and the
+// variable's stripe.
+func (x *version) hasLeaf() bool {
+	return x.pend == nil && x.data != nil && x.leaf != nil && !x.until.ended() && x.leaf.Leaf().(*variableLeaf).group != nil
 }

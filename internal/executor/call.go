@@ -95,13 +95,11 @@ func (tr *Traced) begin(inputs []*Tensor, params []tracedParam) (pending []*Tens
 	}
 	tr.s.lockWith(inputs)
 	defer tr.s.unlock()
-	tr.settle()
-	c.mu.RLock()
-	defer c.mu.RUnlock()
+	tr.s.endView()
+	defer tr.settle().release()
 	if c.closed.Load() {
 		return nil, nil, ErrClosed
 	}
-	tr.s.endView()
 	if u := tr.s.using; u != nil && slices.ContainsFunc(tr.vars, func(v *Variable) bool { return u.versions[v] != nil }) {
 		return nil, nil, ir.NewOpError("call", ir.ErrArg, nil, "the function assigns a variable of the snapshot that the session uses, which does not change: Use(nil) first")
 	}
@@ -135,7 +133,7 @@ func (tr *Traced) commit(a *Async, j *syncJob, newTensor func() *Tensor) []*Tens
 		outs[i].s, outs[i].data = s, a.outputs[i]
 		outs[i].data.escape()
 	}
-	defer c.live.add(tr.device, outs...)
+	defer c.live.add(s, tr.device, outs...)
 	s.lock()
 	defer s.unlock()
 	for _, t := range outs {
@@ -156,35 +154,33 @@ func (tr *Traced) commit(a *Async, j *syncJob, newTensor func() *Tensor) []*Tens
 // commits reports whether a call changes variables: those that the function assigns, and those that it
 // reads and the session has assigned before. The session is locked.
 func (tr *Traced) commits() bool {
-	c := tr.s.core
-	c.mu.RLock()
-	defer c.mu.RUnlock()
+	defer tr.s.core.reading(tr.stripes).release()
 	return len(tr.vars) > 0 || slices.ContainsFunc(tr.params, func(p tracedParam) bool { return p.v != nil && p.v.pendingIn(tr.s) != nil })
 }
 
-// settle takes over what variables that the function reads have got since they were looked at; the
-// session is locked.
-func (tr *Traced) settle() {
+// settle takes over what variables that the function reads have got since they were looked at, and
+// returns with them held; the session is locked.
+func (tr *Traced) settle() hold {
 	c := tr.s.core
-	c.mu.RLock()
+	h := c.reading(tr.stripes)
 	left := slices.ContainsFunc(tr.params, func(p tracedParam) bool {
 		if p.v == nil {
 			return false
 		}
 		x := p.v.choose(tr.s)
-		return p.v.initial != nil || x.pend != nil && x.pend.data != nil
+		return p.v.initial != nil || x.pend != nil && (x.pend.s != tr.s || x.pend.data != nil)
 	})
-	c.mu.RUnlock()
 	if !left {
-		return
+		return h
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	h.release()
+	h = c.alone()
 	for _, p := range tr.params {
 		if p.v != nil {
 			p.v.seen(tr.s)
 		}
 	}
+	return h
 }
 
 // assign gives the variables their new values; both locks are held. Inside a Step they are pending as
@@ -195,15 +191,16 @@ func (tr *Traced) settle() {
 func (tr *Traced) assign(a *Async, j *syncJob) {
 	s := tr.s
 	scoped := s.inStep()
-	for _, p := range tr.params {
-		if p.v != nil && !scoped && p.v.pendingIn(s) != nil {
-			p.v.keepViews(s)
+	if !scoped {
+		changed := slices.Clone(tr.vars)
+		for _, p := range tr.params {
+			if p.v != nil && p.v.pendingIn(s) != nil {
+				changed = append(changed, p.v)
+			}
 		}
+		s.core.keepViews(s, changed...)
 	}
 	for k, v := range tr.vars {
-		if !scoped {
-			v.keepViews(s)
-		}
 		old := v.seen(s).data
 		dies := old != nil && old.device == tr.device && old.mayDie() && !scoped && !v.s.inStep()
 		j.vars = append(j.vars, restore{v: v, old: old, new: a.outputs[tr.numOut+k], initial: v.initial, dies: dies})
@@ -240,7 +237,7 @@ func (tr *Traced) assign(a *Async, j *syncJob) {
 func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor, params []tracedParam) error {
 	j.params = make([]*Data, len(tr.params))
 	tr.s.lock()
-	tr.s.core.mu.RLock()
+	h := tr.s.core.reading(tr.stripes)
 	var seed uint64
 	if tr.random {
 		// Every call has a stream of its own, apart from the step's.
@@ -266,7 +263,7 @@ func (tr *Traced) gather(ctx context.Context, j *syncJob, inputs []*Tensor, para
 			d.escape()
 		}
 	}
-	tr.s.core.mu.RUnlock()
+	h.release()
 	tr.s.unlock()
 	return tr.s.resolveScalars(ctx, j)
 }

@@ -39,7 +39,7 @@ func (s *Session) Copy(ctx context.Context, dst, src *Tensor, d ir.Device) error
 	from.escape()
 	to.escape()
 	dst.s, dst.data, dst.step = s, to, s.step
-	c.live.add(d, dst)
+	c.live.add(s, d, dst)
 	c.running.Add(1)
 	go func() {
 		defer c.running.Done()

@@ -56,20 +56,21 @@ type Data struct {
 	digest *[sha256.Size]byte
 
 	// leaf is made when the data is first used in a graph, and guarded by the lock of that group of
-	// sessions; apart has those of others.
+	// sessions; others have leaves of their own (leavesApart).
 	leaf *ir.Node
 	// escaped says that a handle may outlive the step: never donated, nor released. It is set with
 	// the lock of the tensor's session held, or core.mu; donations are decided with both.
 	escaped atomic.Bool
 
-	// Guarded by core.mu:
-	apart   leavesApart
+	holder atomic.Pointer[Variable] // the first variable whose value it was
+
+	// Guarded by core.mu; donated is set by the session that has escaped it nowhere, with the stripe of
+	// its variable:
 	donated bool
-	holder  *Variable // the last variable whose value it was
-	failed  bool      // its computation failed
-	prior   *Data     // if it failed: what its variable held before
-	history *history  // what it was computed as, if that was in this step
-	by      *Async    // what computes it, if a sync does
+	failed  bool     // its computation failed
+	prior   *Data    // if it failed: what its variable held before
+	history *history // what it was computed as, if that was in this step
+	by      *Async   // what computes it, if a sync does
 }
 
 // failure returns the error of the data's computation if that has failed; core.mu is held.

@@ -123,11 +123,7 @@ func (t *Tensor) Fetch(ctx context.Context) ([]byte, error) {
 	}
 	s := t.s
 	s.lock()
-	if s.viewing {
-		s.core.mu.RLock()
-		s.endView()
-		s.core.mu.RUnlock()
-	}
+	s.endView()
 	data, dead, closed := t.data, t.dead(), s.core.closed.Load()
 	if data != nil {
 		data.escape() // the caller has its bytes

@@ -21,7 +21,7 @@ import (
 // the view becomes data of its own and the variable's value gets a new leaf.
 
 // history is what a leaf stands for during the step that recorded it. The session's lock guards it, but for
-// over, which is set with core.mu held, too. A nil history is that of a leaf which stands for nothing.
+// over. A nil history is that of a leaf which stands for nothing.
 type history struct {
 	group   *lockGroup // never changes
 	val     ir.Value   // nil once the step has ended or the history was dropped
@@ -55,9 +55,8 @@ type variableLeaf struct {
 	alias *history // the view that stood for it while it was IR
 	from  *history // the leaf of the tensor that was assigned
 
-	// Guarded by core.mu: the group of sessions that has the version's own leaf, and the leaves of others.
-	group *lockGroup
-	apart leavesApart
+	id    uint64     // a number that no other leaf and no data of the executor has
+	group *lockGroup // the sessions that have the version's own leaf; guarded as the variable is
 }
 
 // LeafName names the data in dumps.

@@ -11,10 +11,14 @@ import (
 )
 
 // liveTensors are the tensors that have data, by device, as weak pointers. The session's step holds
-// tensors that are still IR. Its mutex is taken after the other locks, or without them.
-type liveTensors struct {
+// tensors that are still IR. Sessions have parts of their own, so that they seldom wait for each other;
+// the lock of a part is taken after the other locks, or without them.
+type liveTensors [16]livePart
+
+type livePart struct {
 	mu   sync.Mutex
 	sets map[ir.Device]*liveSet
+	_    [48]byte // another processor's part is in another line of the cache
 }
 
 // liveSet is the tensors of one device.
@@ -23,8 +27,8 @@ type liveSet struct {
 	sweepAt int // when the map reaches this size, dead entries are dropped
 }
 
-// add adds tensors whose data is, or will be, on a device.
-func (l *liveTensors) add(d ir.Device, ts ...*Tensor) {
+// add adds tensors of a session whose data is, or will be, on a device.
+func (l *liveTensors) add(s *Session, d ir.Device, ts ...*Tensor) {
 	if len(ts) == 0 {
 		return
 	}
@@ -33,12 +37,16 @@ func (l *liveTensors) add(d ir.Device, ts ...*Tensor) {
 	for _, t := range ts {
 		made = append(made, weak.Make(t))
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	set := l.sets[d]
+	p := &l[s.id%uint64(len(l))]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	set := p.sets[d]
 	if set == nil {
 		set = &liveSet{tensors: map[weak.Pointer[Tensor]]struct{}{}, sweepAt: 256}
-		l.sets[d] = set
+		if p.sets == nil {
+			p.sets = map[ir.Device]*liveSet{}
+		}
+		p.sets[d] = set
 	}
 	if len(set.tensors) >= set.sweepAt {
 		set.sweep()
@@ -46,6 +54,18 @@ func (l *liveTensors) add(d ir.Device, ts ...*Tensor) {
 	}
 	for _, w := range made {
 		set.tensors[w] = struct{}{}
+	}
+}
+
+// each calls f with the tensors of each device and part, which is locked.
+func (l *liveTensors) each(f func(d ir.Device, set *liveSet)) {
+	for i := range l {
+		p := &l[i]
+		p.mu.Lock()
+		for d, set := range p.sets {
+			f(d, set)
+		}
+		p.mu.Unlock()
 	}
 }
 
@@ -60,36 +80,31 @@ func (l *liveSet) sweep() {
 
 // list returns those on the devices (none given: all).
 func (l *liveTensors) list(devices []ir.Device) (ts []*Tensor) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for d, set := range l.sets {
+	l.each(func(d ir.Device, set *liveSet) {
 		if !wanted(d, devices) {
-			continue
+			return
 		}
 		for w := range set.tensors {
 			if t := w.Value(); t != nil {
 				ts = append(ts, t)
 			}
 		}
-	}
+	})
 	return ts
 }
 
-// devices returns those that have had live tensors.
-func (l *liveTensors) devices() []ir.Device {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Collect(maps.Keys(l.sets))
+// devices returns those that have had live tensors, perhaps more than once.
+func (l *liveTensors) devices() (ds []ir.Device) {
+	l.each(func(d ir.Device, _ *liveSet) { ds = append(ds, d) })
+	return ds
 }
 
-// counts writes how many there are on each device.
+// counts adds how many there are on each device.
 func (l *liveTensors) counts(to map[string]int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for d, set := range l.sets {
+	l.each(func(d ir.Device, set *liveSet) {
 		set.sweep()
-		to[d.String()] = len(set.tensors)
-	}
+		to[d.String()] += len(set.tensors)
+	})
 }
 
 // LiveTensors returns the tensors of the devices (none given: all) that are in use: those with

@@ -1,21 +1,33 @@
 package executor
 
-import "sync/atomic"
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+)
 
-// Two kinds of locks guard an executor.
+// Three kinds of locks guard an executor.
 //
 //   - The session's lock (Session.lock) guards what the session records: its Builder, its pending
 //     tensors, their nodes, its walks and random state. Recording an op and reading a tensor's shape
 //     take no other.
 //   - core.mu guards what sessions share: variables with their versions and views, which data may be
 //     donated, what runs put back after errors, plugs and queues. It is held for short work only, never
-//     while a graph is walked. It is held for reading where nothing changes but what is the session's
-//     own (its view, the list of the variables that its step commits): values are taken, and syncs
-//     begun, beside each other.
+//     while a graph is walked.
+//   - core.stripes guard variables among those who hold core.mu for reading: a stripe is held for
+//     reading to look at a variable, and for writing to change it. Steps that change different
+//     variables so end beside each other. Whoever changes several variables holds the stripes of all
+//     at one time (core.changing), so that nobody sees some of them changed.
 //
-// The order is: the session's lock, core.mu, the locks of views and of live tensors. Whatever code
-// reads with core.mu alone of a session or its tensors (step, gen, bodies, whether a history is over,
-// what tensors are that have bitValue) is written with both locks held, so either is enough to read it.
+// Who holds core.mu for writing needs no stripe. He has it for what is rare, or concerns more than
+// some variables and one session: initial values and snapshots, values that are committed outside of a
+// step's end, errors, functions that are traced. What is done with stripes therefore looks at no
+// session but the one that is locked, and at no tensor of another.
+//
+// The order is: the session's lock, core.mu, stripes from the lowest on, the locks of views and
+// of live tensors. Whatever code reads with core.mu alone of a session or its tensors (step, gen,
+// bodies, what tensors are that have bitValue) is written with the session's lock and core.mu, if only
+// for reading, so the session's lock, or core.mu for writing, is enough to read it.
 //
 // Sessions are apart as long as their graphs are. A session that takes a pending tensor of another
 // one has that one's nodes in its graph, so the two have one lock from then on: they are of one
@@ -27,6 +39,7 @@ type lockGroup struct {
 	mu     fairMutex
 	id     uint64                    // the order in which several are locked
 	parent atomic.Pointer[lockGroup] // the group that this one has joined; written with both locked
+	leaves leavesApart               // guarded by mu
 }
 
 // root returns the group whose lock counts.
@@ -140,4 +153,78 @@ func (s *Session) lockWith(ts []*Tensor) {
 		s.join(other)
 		s.lock()
 	}
+}
+
+// stripes are the locks of variables among those who hold core.mu for reading. The variables of one
+// session have the same, and those of the first session, which forks read most, one of their own.
+type stripes [64]struct {
+	sync.RWMutex
+	_ [40]byte // another processor's stripe is in another line of the cache
+}
+
+// stripeSet is a set of stripes, as bits.
+type stripeSet uint64
+
+// stripe returns the variable's stripe; no lock is needed.
+func (v *Variable) stripe() stripeSet {
+	if v.s.id == 0 {
+		return 1
+	}
+	return 2 << (v.s.id % uint64(len(stripes{})-1))
+}
+
+// stripesOf returns the stripes of several variables.
+func stripesOf(vars []*Variable) (set stripeSet) {
+	for _, v := range vars {
+		set |= v.stripe()
+	}
+	return set
+}
+
+// each calls f with the stripes of a set, from the lowest on.
+func (all *stripes) each(set stripeSet, f func(*sync.RWMutex)) {
+	for ; set != 0; set &= set - 1 {
+		f(&all[bits.TrailingZeros64(uint64(set))].RWMutex)
+	}
+}
+
+// hold is what a goroutine has of core.mu and the stripes, to give it back.
+type hold struct {
+	c       *core
+	set     stripeSet
+	changes bool // the stripes are held for writing; if there are none, core.mu is
+}
+
+// reading takes core.mu and stripes for reading.
+func (c *core) reading(set stripeSet) hold {
+	c.mu.RLock()
+	c.stripes.each(set, (*sync.RWMutex).RLock)
+	return hold{c, set, false}
+}
+
+// changing takes core.mu for reading and stripes for writing.
+func (c *core) changing(set stripeSet) hold {
+	c.mu.RLock()
+	c.stripes.each(set, (*sync.RWMutex).Lock)
+	return hold{c, set, set != 0}
+}
+
+// alone takes core.mu for writing.
+func (c *core) alone() hold {
+	c.mu.Lock()
+	return hold{c, 0, true}
+}
+
+// release gives back what is held.
+func (h hold) release() {
+	switch {
+	case !h.changes:
+		h.c.stripes.each(h.set, (*sync.RWMutex).RUnlock)
+	case h.set == 0:
+		h.c.mu.Unlock()
+		return
+	default:
+		h.c.stripes.each(h.set, (*sync.RWMutex).Unlock)
+	}
+	h.c.mu.RUnlock()
 }

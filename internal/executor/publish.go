@@ -10,7 +10,7 @@ import (
 // publish commits t's value, which is data, in place of what the variable's session has assigned;
 // both locks are held.
 func (v *Variable) publish(t *Tensor) {
-	v.keepViews(nil)
+	v.s.core.keepViews(nil, v)
 	v.drop(v.s)
 	x := version{s: t.s}
 	x.assign(v, t)

@@ -93,6 +93,7 @@ type core struct {
 	// mu guards what sessions share, see lock.go. It is held for short, bounded work only: never while
 	// recording, walking, compiling, waiting or running.
 	mu      sync.RWMutex
+	stripes stripes // of variables, among those who hold mu for reading
 	viewers viewers
 	plugs   map[ir.Hash]*Plug // by graph hash
 	plugged atomic.Int64      // the length of plugs
@@ -125,7 +126,9 @@ type Session struct {
 	b       *ir.Builder
 	walker  graph.Walker
 	pending []*Tensor // recorded since the last step, held until then
-	// assigned, undo, undos, using, view and self are guarded by core.mu alone.
+	// assigned, undo and undos are changed with the session locked and core.mu held for reading, or with
+	// core.mu held for writing; using is guarded by core.mu alone, and view by the lock of the session's
+	// part of the viewers.
 	assigned []due
 	// sweepAssignedAt is the length of assigned at which addInitial goes through it.
 	sweepAssignedAt int
@@ -187,7 +190,6 @@ func New(cfg Config) (*Session, error) {
 	c.data = cache.NewData[ir.Device](cache.DataOptions[*Data]{MaxCost: cfg.DataCacheBytes, Scalars: cfg.DataCacheScalars})
 	c.lockers = devicelock.NewArena(compareDevices)
 	c.queues = map[ir.Device]*deviceQueue{}
-	c.live.sets = map[ir.Device]*liveSet{}
 	c.decompositions = ir.NewDecompositions()
 	c.stats.init()
 	c.dropCachesOnPressure()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/loris-ml/loris/internal/ir"
@@ -79,10 +80,13 @@ func (s *Session) stepRequest(r *request) error {
 	case s.marking:
 		return fmt.Errorf("loris: mark step: %w", ErrConcurrent)
 	}
+	r.variables = s.dueVariables()
+	set, all := stripesOf(r.variables), &s.core.stripes
+	all.each(set, (*sync.RWMutex).RLock)
+	defer all.each(set, (*sync.RWMutex).RUnlock)
 	if err := s.failedValue(); err != nil {
 		return &failedAssignment{err}
 	}
-	r.variables = s.dueVariables()
 	r.tensors = s.variableRoots(r.variables)
 	s.marking, r.marks = true, true
 	return nil

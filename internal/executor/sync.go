@@ -19,7 +19,7 @@ import (
 //   - prepare holds it to read: which tensors are pending, their graph and hash, and the data of its
 //     parameters are seen as of one moment. It holds core.mu to see that the session is open, so that
 //     Close waits for the sync from then on, and to look at variables;
-//   - commit holds it to write, and core.mu with it: all tensors and variables get their placeholders,
+//   - commit holds it to write, and the variables with it: all tensors and variables get their placeholders,
 //     and the step ends, at one moment, so that no op is recorded between a step's values and its end.
 //
 // Tensors may change between the two. Hence commit assigns a placeholder only to a tensor that
@@ -184,20 +184,19 @@ func (s *Session) prepare(ctx context.Context, r *request) (jobs []*syncJob, err
 // sync counts as running.
 func (s *Session) beginSync(ctx context.Context, r *request) error {
 	c := s.core
-	c.mu.RLock()
+	h := c.reading(0)
 	if r.endsStep {
 		if err := s.stepRequest(r); err != nil {
-			c.mu.RUnlock()
+			h.release()
 			if failed, ok := err.(*failedAssignment); ok {
-				c.mu.Lock()
-				defer c.mu.Unlock()
+				defer c.alone().release()
 				s.dropAssigned()
 				err = failed.error
 			}
 			return err
 		}
 	}
-	defer c.mu.RUnlock()
+	defer h.release()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -315,13 +314,13 @@ func (j *syncJob) expected() time.Duration {
 	return time.Duration(m.took.Load())
 }
 
-// commit gives the tensors and variables their placeholders and ends the step of a MarkStep,
-// under both locks; core.mu is left out where nothing is a variable's. It cannot fail.
+// commit gives the tensors and variables their placeholders and ends the step of a MarkStep, with
+// the session locked and the variables held. It cannot fail.
 func (s *Session) commit(r *request, jobs []*syncJob, asyncs []*Async) {
 	c := s.core
 	defer func() {
 		for _, j := range jobs {
-			c.live.add(j.coll.Device, j.live...)
+			c.live.add(s, j.coll.Device, j.live...)
 		}
 	}()
 	s.lock()
@@ -358,12 +357,9 @@ func (s *Session) holdsValues(jobs []*syncJob) bool {
 // variables of a step have their values.
 func (s *Session) commitShared(r *request, jobs []*syncJob, asyncs []*Async) (empty bool) {
 	c := s.core
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer s.holdStep(r, jobs).release()
 	if r.endsStep {
-		for _, v := range r.variables {
-			v.keepViews(s)
-		}
+		c.keepViews(s, r.variables...)
 	}
 	for i, j := range jobs {
 		j.assign(asyncs[i])
@@ -378,4 +374,40 @@ func (s *Session) commitShared(r *request, jobs []*syncJob, asyncs []*Async) (em
 	together(jobs, computed)
 	s.giveUndos(asyncs, computed)
 	return len(s.assigned) == 0
+}
+
+// holdStep takes what commitShared needs: the variables of the step, all at one time, or core.mu for
+// writing where it meets more than them. The session is locked.
+func (s *Session) holdStep(r *request, jobs []*syncJob) hold {
+	if r.endsStep {
+		set := stripesOf(r.variables)
+		h := s.core.changing(set)
+		if s.changesOnly(set, jobs) {
+			return h
+		}
+		h.release()
+	}
+	return s.core.alone()
+}
+
+// changesOnly reports whether the end of the step changes nothing but variables of the stripes, which are
+// held: no initial value that others may be looking at, and no computation that is under way.
+func (s *Session) changesOnly(set stripeSet, jobs []*syncJob) bool {
+	for _, d := range s.assigned {
+		v := d.v
+		if v == nil || v.stripe()&set == 0 || v.initial != nil || v.committed.pend != nil {
+			return false
+		}
+		if x := v.pendingIn(s); x != nil {
+			if d := x.value(); d != nil && d.by != nil && !d.Ready() {
+				return false // see together
+			}
+		}
+	}
+	for _, j := range jobs {
+		if slices.ContainsFunc(j.coll.Indices, func(i int) bool { return j.tensors[i].bits&bitInitial != 0 }) {
+			return false
+		}
+	}
+	return len(s.undos) == 0
 }

@@ -81,6 +81,8 @@ type Traced struct {
 	// key of the computation that may use these pairs.
 	donors []donor
 	key    ir.Hash
+	// stripes are those of the variables that the function reads.
+	stripes stripeSet
 }
 
 // tracedParam is the source of a parameter of the program.
@@ -230,6 +232,7 @@ func (tr *Traced) finish(outs []*Tensor, leaves map[*ir.Node]int) error {
 				return fmt.Errorf("loris: compile: a value of another trace is used")
 			}
 			p.v = l.v
+			tr.stripes |= l.v.stripe()
 		case *Data, *variableLeaf:
 			p.data = dataOf(l)
 			p.data.escape()

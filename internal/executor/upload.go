@@ -62,8 +62,8 @@ func (s *Session) UploadCached(ctx context.Context, dst *Tensor, shape ir.Shape,
 	}
 	s.adopt(dst, ref.Value())
 	ref.Release()
-	s.lockBoth()
-	defer s.unlockBoth()
+	s.lock()
+	defer s.unlock()
 	dst.ir = dst.data.leafFor(s.group.root(), nil) // tensors of several sessions may have this data
 	return nil
 }
@@ -158,7 +158,7 @@ func (s *Session) adopt(dst *Tensor, d *Data) {
 	s.lock()
 	defer s.unlock()
 	dst.s, dst.data, dst.step = s, d, s.step
-	s.core.live.add(d.device, dst)
+	s.core.live.add(s, d.device, dst)
 }
 
 // hostKey is the key of host data in the data cache.

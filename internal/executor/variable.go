@@ -11,12 +11,13 @@ import (
 // Variable is a value that lives across steps. It has one committed value, which all sessions see,
 // and for each session that has assigned it since its last step a pending one, which only that
 // session sees. The end of the session's step makes the pending values of all its variables the
-// committed ones at one moment, under core.mu; a value that is still being computed then is a
+// committed ones at one moment, with the locks of all of them held; a value that is still being computed then is a
 // placeholder, for which readers wait. Where several sessions assign one variable, the step that
 // ends last wins.
 //
-// core.mu guards all fields but s and shape, which never change. Pending tensors of versions belong to
-// sessions that may not be locked: lock.go says what may be read of them.
+// All fields but s and shape, which never change, are guarded by core.mu, or by the variable's stripe with
+// core.mu held for reading; where a comment says that core.mu is held, both are meant. Pending tensors of
+// versions belong to sessions that may not be locked: lock.go says what may be read of them.
 type Variable struct {
 	s         *Session
 	committed version
@@ -82,16 +83,22 @@ func (v *Variable) Session() *Session { return v.s }
 // gradients all handles of one value are the same, except that handles taken in the step of the
 // assignment differ from later ones after that step has ended.
 func (v *Variable) Value(s *Session, dst *Tensor) {
-	if v.shared(s, dst) {
+	if v.shared(s, dst, false) || v.shared(s, dst, true) {
 		return
 	}
 	x := v.lockSeen(s)
 	defer s.unlockBoth()
-	dst.s, dst.step, dst.bits, dst.gen = s, s.step, s.scopes(), s.gen
 	if s.tracing != nil {
+		dst.s, dst.step, dst.bits, dst.gen = s, s.step, s.scopes(), s.gen
 		dst.setNode(s.tracing.value(s, v))
 		return
 	}
+	x.give(v, s, dst)
+}
+
+// give makes dst a handle of the version, of which session s, which is locked, sees; core.mu is held.
+func (x *version) give(v *Variable, s *Session, dst *Tensor) {
+	dst.s, dst.step, dst.bits, dst.gen = s, s.step, s.scopes(), s.gen
 	if p := x.pend; p != nil {
 		dst.s, dst.step, dst.gen = p.s, p.step, p.gen
 		dst.setNode(x.view())
@@ -205,14 +212,15 @@ func (v *Variable) seen(s *Session) *version {
 	return x
 }
 
-// choose is seen for who holds core.mu for reading only; the result may have to be settled.
+// choose is seen without settling the result, so that nothing is changed; core.mu is held, and the session
+// locked.
 func (v *Variable) choose(s *Session) *version {
 	x := v.pendingIn(s)
 	if x == nil && s.using != nil {
 		x = s.using.versions[v]
 	}
 	if x == nil && s.viewing {
-		x = s.view[v]
+		x = s.viewed(v)
 	}
 	if x == nil {
 		x = &v.committed
@@ -297,10 +305,9 @@ func (x *version) settle(v *Variable) {
 // donated. That of the data cache never is, and must not refer to the executor.
 func (x *version) set(v *Variable, d *Data) {
 	if !d.info.ReadOnly {
-		if d.holder != nil && d.holder != v {
+		if !d.holder.CompareAndSwap(nil, v) && d.holder.Load() != v {
 			d.escape()
 		}
-		d.holder = v
 	}
 	*x = version{s: x.s, data: d}
 }
@@ -331,7 +338,7 @@ func (x *version) node(v *Variable) *ir.Node {
 	if v.kind.Device() != x.data.device {
 		v.kind = ir.NewLeafKind(v.shape, x.data.device)
 	}
-	x.leaf, x.until = v.kind.Leaf(&variableLeaf{data: x.data, alias: x.alias, from: x.from}), nil
+	x.leaf, x.until = v.kind.Leaf(&variableLeaf{data: x.data, alias: x.alias, from: x.from, id: v.s.core.nextID.Add(1)}), nil
 	if o := historyOf(x.leaf); !o.ended() {
 		x.until = o
 	}
@@ -347,7 +354,7 @@ func (x *version) nodeFor(s *Session, v *Variable) *ir.Node {
 	case l.group == nil:
 		l.group = g
 	case l.group.root() != g:
-		return l.apart.of(g, n.CloneLeaf)
+		return g.leaves.of(l.id, n.CloneLeaf)
 	}
 	return n
 }
@@ -385,8 +392,9 @@ func (x *version) device() ir.Device {
 // session with data, outside of any Step, belongs to no step and is committed at once. Another shape
 // or dtype panics with an *ir.OpError.
 func (v *Variable) Assign(t *Tensor) {
-	s := v.lockAssigned(t)
-	defer s.unlockBoth()
+	s, h := v.lockAssigned(t)
+	defer s.unlock()
+	defer h.release()
 	if t.shape() != v.shape {
 		panic(&ir.OpError{Op: "assign", Shapes: []ir.Shape{v.shape, t.shape()}, Err: ir.ErrShape,
 			Line: ir.FormatLine(ir.UserPC()), Msg: "a variable keeps its shape and dtype"})
@@ -403,20 +411,29 @@ func (v *Variable) Assign(t *Tensor) {
 	if err := v.s.tracedMisuse("assign", "a variable of an unrelated session is assigned"); err != nil {
 		return // the Call fails with the error
 	}
-	switch {
-	case t.data == nil || t.s == v.s || t.s.inStep():
-		v.assignIn(t.s, t)
-	case v.s.inStep() && s.joined(v.s):
-		v.assignIn(v.s, t)
-	default:
+	if own := v.assignedIn(t); own != nil {
+		v.assignIn(own, t)
+	} else {
 		v.publish(t)
 	}
 }
 
-// lockAssigned checks the tensor of an assignment, and takes core.mu and the lock of its session, which
-// it returns. The variable's session is locked, too, where the assignment changes what it records: then
-// both join.
-func (v *Variable) lockAssigned(t *Tensor) *Session {
+// assignedIn returns the session in whose step a value is assigned, or nil if it is committed at once; the
+// session of the value is locked.
+func (v *Variable) assignedIn(t *Tensor) *Session {
+	switch {
+	case t.data == nil || t.s == v.s || t.s.inStep():
+		return t.s
+	case v.s.inStep() && t.s.joined(v.s):
+		return v.s
+	}
+	return nil
+}
+
+// lockAssigned checks the tensor of an assignment, and locks its session and the variable. It returns
+// both. The variable's session is locked, too, where the assignment changes what it records: then both
+// join.
+func (v *Variable) lockAssigned(t *Tensor) (*Session, hold) {
 	s := v.s
 	if t != nil && t.s != nil && t.s.core == s.core {
 		s = t.s
@@ -426,11 +443,16 @@ func (v *Variable) lockAssigned(t *Tensor) *Session {
 		if s != v.s {
 			s.escape(t) // as where an op of another session takes it
 		}
-		s.core.mu.Lock()
-		if v.s.scopes() == 0 || s.joined(v.s) || v.s.scopes()&bitTraced == 0 && (t.data == nil || s.inStep()) {
-			return s
+		h := s.core.changing(v.stripe())
+		if s.tracing != nil || v.s.tracing != nil || v.assignedIn(t) == nil {
+			h.release()
+			h = s.core.alone()
 		}
-		s.unlockBoth()
+		if v.s.scopes() == 0 || s.joined(v.s) || v.s.scopes()&bitTraced == 0 && (t.data == nil || s.inStep()) {
+			return s, h
+		}
+		h.release()
+		s.unlock()
 		s.join(v.s)
 	}
 }

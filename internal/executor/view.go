@@ -1,8 +1,10 @@
 package executor
 
 import (
+	"math/bits"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"weak"
 )
 
@@ -13,29 +15,41 @@ import (
 // Of its own variables a session always sees the last committed value: a program that waits for
 // goroutines with forks, and then reads what they have trained, need not know of views.
 
-// viewers are the sessions whose view has begun; weak, since a session may be dropped. Sessions enter
-// and leave with core.mu held, if only for reading, and the lock of their part; what replaces values
-// holds core.mu alone.
-type viewers [16]viewersPart
+//
+// A session enters the viewers with the variable held from which it takes its first value, and what
+// replaces values looks for viewers with all its variables held. So a view that does not get an old
+// value from a commit begins after it, for all that the commit changes. Commits that have no variable in
+// common may be in one order for one view and in the other for another.
+
+// viewers are the sessions whose view has begun; weak, since a session may be dropped.
+type viewers struct {
+	some  atomic.Uint64 // a bit for each part that has sessions
+	parts [64]viewersPart
+}
 
 type viewersPart struct {
-	mu   sync.Mutex
+	mu   sync.Mutex // guards list, and the views of the sessions in it
 	list []weak.Pointer[Session]
 	_    [32]byte // another processor's part is in another line of the cache
 }
 
-// any reports whether there are any; core.mu is held.
-func (vs *viewers) any() bool {
-	for i := range vs {
-		if len(vs[i].list) > 0 {
-			return true
-		}
+// set makes the list that of part i, which is locked.
+func (vs *viewers) set(i int, list []weak.Pointer[Session]) {
+	before, now := len(vs.parts[i].list) > 0, len(list) > 0
+	vs.parts[i].list = list
+	switch {
+	case now && !before:
+		vs.some.Or(1 << i)
+	case before && !now:
+		vs.some.And(^uint64(1 << i))
 	}
-	return false
 }
 
-// of returns the part of a session.
-func (vs *viewers) of(s *Session) *viewersPart { return &vs[s.id%uint64(len(vs))] }
+// of returns the part of a session, and which it is.
+func (vs *viewers) of(s *Session) (*viewersPart, int) {
+	i := int(s.id % uint64(len(vs.parts)))
+	return &vs.parts[i], i
+}
 
 // look begins the session's view, if the variable is another's and it has not begun; the
 // session is locked, and core.mu held, if only for reading.
@@ -47,66 +61,93 @@ func (s *Session) look(v *Variable) {
 	if s.self == (weak.Pointer[Session]{}) {
 		s.self = weak.Make(s)
 	}
-	part := s.core.viewers.of(s)
+	part, i := s.core.viewers.of(s)
 	part.mu.Lock()
-	part.list = append(part.list, s.self)
+	s.core.viewers.set(i, append(part.list, s.self))
 	part.mu.Unlock()
 }
 
-// endView lets the session see what is committed now; the session is locked, and core.mu held,
-// if only for reading.
+// viewed returns the version that a commit has given to the session's view, or nil; the session is
+// locked.
+func (s *Session) viewed(v *Variable) *version {
+	part, _ := s.core.viewers.of(s)
+	part.mu.Lock()
+	defer part.mu.Unlock()
+	return s.view[v]
+}
+
+// endView lets the session see what is committed now; the session is locked.
 func (s *Session) endView() {
 	if !s.viewing {
 		return
 	}
-	s.viewing, s.view = false, nil
-	part := s.core.viewers.of(s)
+	s.viewing = false
+	part, i := s.core.viewers.of(s)
 	part.mu.Lock()
 	defer part.mu.Unlock()
-	i, last := slices.Index(part.list, s.self), len(part.list)-1
-	part.list[i] = part.list[last]
-	part.list = part.list[:last]
+	if len(s.view) <= 64 {
+		clear(s.view) // so that a commit need not make it anew
+	} else {
+		s.view = nil
+	}
+	its, last := slices.Index(part.list, s.self), len(part.list)-1
+	part.list[its] = part.list[last]
+	s.core.viewers.set(i, part.list[:last])
 }
 
-// keepViews gives the committed version of a variable, which session s is about to replace, to the
+// keepViews gives the committed versions of variables, which session s is about to replace, to the
 // sessions whose view has begun; core.mu is held. It comes before data may be donated.
-func (v *Variable) keepViews(s *Session) {
-	c := v.s.core
-	if !c.viewers.any() {
+func (c *core) keepViews(s *Session, vars ...*Variable) {
+	some := c.viewers.some.Load()
+	if some == 0 || len(vars) == 0 {
 		return
 	}
+	olds := make([]*version, len(vars))
+	for i, v := range vars {
+		olds[i] = v.kept()
+	}
+	for ; some != 0; some &= some - 1 {
+		i := bits.TrailingZeros64(some)
+		p := &c.viewers.parts[i]
+		p.mu.Lock()
+		c.viewers.set(i, slices.DeleteFunc(p.list, func(w weak.Pointer[Session]) bool { return !keepView(w.Value(), s, vars, olds) }))
+		p.mu.Unlock()
+	}
+}
+
+// kept returns a version for views in place of the committed one, or nil if others have never seen that;
+// core.mu is held.
+func (v *Variable) kept() *version {
 	x := &v.committed
 	x.settle(v)
 	old := *x
 	if x.data == nil {
 		if v.initial == nil {
-			return // others have never seen a value
+			return nil
 		}
 		again := *v.initial // what the step computes of it may fail with the step
 		old.pend = &again
 	}
-	for i := range c.viewers {
-		p := &c.viewers[i]
-		p.list = slices.DeleteFunc(p.list, func(w weak.Pointer[Session]) bool { return !v.keepView(w.Value(), s, &old) })
-	}
+	return &old
 }
 
-// keepView gives session other, unless that is s, a version of the variable if it has none, and reports
-// whether there still is such a session; core.mu is held.
-func (v *Variable) keepView(other, s *Session, old *version) bool {
-	if other == nil {
+// keepView gives a session the view of which has begun those versions of variables that it has none of, unless it is that of
+// session s, and reports whether there still is such a session; its part of the viewers is locked.
+func keepView(viewer, s *Session, vars []*Variable, olds []*version) bool {
+	if viewer == nil {
 		return false
 	}
-	if other == s || other == v.s || other.view[v] != nil {
-		return true
+	for i, v := range vars {
+		if viewer == s || viewer == v.s || olds[i] == nil || viewer.view[v] != nil {
+			continue
+		}
+		if d := olds[i].data; d != nil {
+			d.escape()
+		}
+		if viewer.view == nil {
+			viewer.view = map[*Variable]*version{}
+		}
+		viewer.view[v] = olds[i]
 	}
-	if old.data != nil {
-		old.data.escape()
-	}
-	if other.view == nil {
-		other.view = map[*Variable]*version{}
-	}
-	its := *old
-	other.view[v] = &its
 	return true
 }
