@@ -24,8 +24,8 @@ import (
 // step's end, errors, functions that are traced. What is done with stripes therefore looks at no
 // session but the one that is locked, and at no tensor of another.
 //
-// The order is: the session's lock, core.mu, stripes from the lowest on, the locks of views and
-// of live tensors. Whatever code reads with core.mu alone of a session or its tensors (step, gen,
+// The order is: the session's lock, core.mu, stripes from the lowest on, the locks of views and of
+// live tensors. Whatever code reads with core.mu alone of a session or its tensors (step, gen,
 // bodies, what tensors are that have bitValue) is written with the session's lock and core.mu, if only
 // for reading, so the session's lock, or core.mu for writing, is enough to read it.
 //
