@@ -5,13 +5,19 @@
 //	go run ./bench/ops --python .venv/bin/python                                 # all: hours
 //	go run ./bench/ops --python .venv/bin/python --dtypes f32 --only 'topk|sort' # some
 //	go run ./bench/ops --python .venv/bin/python --worst 40 --json > ops.json
+//	go run ./bench/ops --python .venv/bin/python --rows ops.rows --for 5m        # a part, and
+//	go run ./bench/ops --python .venv/bin/python --rows ops.rows --for 5m        # the next
 //
 // The arguments of an op come from its schema and from recipes.go, which lists what a schema does
 // not say, such as the filters of a convolution. An op that is added to the table is in it by
 // itself; one that cannot be called by its schema alone is named until it has a recipe.
 //
-// The sizes are one that stays in the caches, one in memory, and an awkward one: odd dimensions, the
-// first operand transposed, the second expanded along its rows.
+// The sizes are one that stays in the first caches, one between them and memory, one in memory, and an
+// awkward one: odd dimensions, the first operand transposed, the second expanded along its rows.
+//
+// With --rows FILE each row is kept in FILE when it is known, and what FILE has already is not
+// measured again: a run that was cut off, by --for or by a signal, goes on where it was. --again 1.5
+// measures those of its rows again that are above 1.5.
 //
 // PyTorch is one process for each number of threads, which computes with torch.ops.aten, or with
 // torch.compile of that (--compile), on the same numbers. Loris runs compiled models of the CPU
@@ -30,6 +36,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"regexp"
 	"strings"
@@ -43,6 +50,7 @@ import (
 type settings struct {
 	python    string
 	only      *regexp.Regexp
+	skip      *regexp.Regexp // nil skips none
 	dtypes    []ir.DType
 	sizes     []size
 	passes    []string
@@ -50,6 +58,9 @@ type settings struct {
 	rounds    int
 	turn      time.Duration
 	worst     int
+	keep      string        // file of rows; "" keeps none
+	again     float64       // rows of the file above this ratio are measured again
+	length    time.Duration // after which no other row is begun; 0 is any
 	compile   bool
 	keepPages bool
 	json      bool
@@ -69,11 +80,15 @@ func parse(args []string) (settings, error) {
 		s.only, err = regexp.Compile(v)
 		return err
 	})
+	f.Func("skip", "regular expression of ops to leave out", func(v string) (err error) {
+		s.skip, err = regexp.Compile(v)
+		return err
+	})
 	f.Func("dtypes", "dtypes with commas between them (default all)", func(v string) (err error) {
 		s.dtypes, err = split(v, ir.ParseDType)
 		return err
 	})
-	f.Func("sizes", "sizes with commas between them (default cache,memory,awkward)", func(v string) (err error) {
+	f.Func("sizes", "sizes with commas between them (default cache,middle,memory,awkward)", func(v string) (err error) {
 		s.sizes, err = split(v, sizeOf)
 		return err
 	})
@@ -85,6 +100,9 @@ func parse(args []string) (settings, error) {
 	f.IntVar(&s.rounds, "rounds", 3, "turns that each takes")
 	f.DurationVar(&s.turn, "turn", 10*time.Millisecond, "length of a turn")
 	f.IntVar(&s.worst, "worst", 0, "print so many rows only; 0 is all")
+	f.StringVar(&s.keep, "rows", "", "keep rows in this `file`, and measure only those that it lacks")
+	f.Float64Var(&s.again, "again", math.Inf(1), "measure rows of the file again whose ratio is above this")
+	f.DurationVar(&s.length, "for", 0, "begin no row after so long; 0 is no limit")
 	f.BoolVar(&s.compile, "compile", false, "run torch.compile beside eager PyTorch, and compare with the better")
 	f.BoolVar(&s.keepPages, "keep-pages", false, "tell PyTorch's malloc to keep its pages")
 	f.BoolVar(&s.json, "json", false, "print JSON")
@@ -96,8 +114,8 @@ func parse(args []string) (settings, error) {
 	if f.NArg() > 0 {
 		return s, fmt.Errorf("%q is no flag", f.Arg(0))
 	}
-	if s.rounds < 1 || s.turn <= 0 || s.worst < 0 {
-		return s, errors.New("--rounds and --turn must be positive, --worst not negative")
+	if s.rounds < 1 || s.turn <= 0 || s.worst < 0 || s.length < 0 {
+		return s, errors.New("--rounds and --turn must be positive, --worst and --for not negative")
 	}
 	return s, nil
 }
@@ -130,6 +148,15 @@ func run(ctx context.Context, w, progress io.Writer, s settings) error {
 	}
 	defer os.RemoveAll(folder)
 	m := &measurement{settings: s, folder: folder, progress: progress}
+	if s.keep != "" {
+		if m.kept, err = openKept(s.keep); err != nil {
+			return err
+		}
+		defer m.kept.file.Close()
+	}
+	if s.length > 0 {
+		m.end = time.Now().Add(s.length)
+	}
 	for _, n := range s.threads {
 		before := unevenness(n)
 		if err := m.measure(ctx, n); err != nil {

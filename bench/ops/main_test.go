@@ -153,6 +153,59 @@ func TestWithoutARatio(t *testing.T) {
 	}
 }
 
+// A row that the file has is not measured again unless its ratio is above --again; a line that was cut
+// off is dropped; after --for no row is begun.
+func TestKeptRows(t *testing.T) {
+	t.Setenv(behaviour, "right")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "rows")
+	had := `{"op":"neg","dtype":"f32","size":"cache","pass":"forward","threads":1,"loris":3,"eager":1,"ratio":3}` + "\n"
+	if err := os.WriteFile(path, []byte(had+`{"op":"ab`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		flags   []string
+		measure bool
+		cut     bool
+	}{
+		{nil, false, false},
+		{[]string{"--again", "4"}, false, false},
+		{[]string{"--again", "2", "--for", "1ns"}, false, true},
+		{[]string{"--again", "2"}, true, false},
+		{[]string{"--skip", "e", "--again", "0"}, false, false},
+	} {
+		flags := []string{"--python", self, "--only", "^neg$", "--dtypes", "f32", "--sizes", "cache", "--passes", "forward", "--threads", "1", "--rounds", "1", "--turn", "1ms", "--rows", path, "--quiet"}
+		s, err := parse(append(flags, c.flags...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if err := run(t.Context(), &text, io.Discard, s); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, ok := strings.CutPrefix(string(data), had)
+		if !ok || strings.Contains(after, `"eager":100`) != c.measure || strings.Contains(text.String(), "there are more") != c.cut {
+			t.Errorf("%q: %s\n%s", c.flags, data, &text)
+		}
+		if err := os.WriteFile(path, []byte(had), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(path, []byte("no row\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openKept(path); err == nil {
+		t.Error("a file of other things is taken")
+	}
+}
+
 func TestSummaries(t *testing.T) {
 	m := &measurement{}
 	for i := range 20 {
@@ -194,7 +247,7 @@ func TestParse(t *testing.T) {
 	if err != nil || len(s.dtypes) != 2 || len(s.sizes) != 1 || !s.sizes[0].awkward == (s.sizes[0].name != "memory") || s.turn != 50*time.Millisecond || s.worst != 4 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	for _, bad := range [][]string{{"x"}, {"--dtypes", "f31"}, {"--sizes", "big"}, {"--passes", "sideways"}, {"--only", "("}, {"--rounds", "0"}, {"--worst", "-1"}} {
+	for _, bad := range [][]string{{"x"}, {"--dtypes", "f31"}, {"--sizes", "big"}, {"--passes", "sideways"}, {"--only", "("}, {"--rounds", "0"}, {"--worst", "-1"}, {"--skip", "("}, {"--for", "-1s"}} {
 		if _, err := parse(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/loris-ml/loris/bench/internal/process"
 	"github.com/loris-ml/loris/internal/ir"
@@ -51,7 +52,10 @@ type measurement struct {
 	version string
 	rows    []row
 	noise   []noise
-	missing []string // ops without a case on the dtypes
+	missing []string  // ops without a case on the dtypes
+	kept    *kept     // nil without a file of rows
+	end     time.Time // after which no row is begun; zero is never
+	cut     bool      // rows are missing, since the time was up
 }
 
 // measure runs all cases with a number of threads.
@@ -66,7 +70,7 @@ func (m *measurement) measure(ctx context.Context, threads int) error {
 		modes = append(modes, "compile")
 	}
 	for _, sp := range ir.Ops() {
-		if !m.only.MatchString(sp.Name) {
+		if !m.only.MatchString(sp.Name) || m.skip != nil && m.skip.MatchString(sp.Name) {
 			continue
 		}
 		rows := len(m.rows)
@@ -79,7 +83,7 @@ func (m *measurement) measure(ctx context.Context, threads int) error {
 				}
 			}
 		}
-		if len(m.rows) == rows && !slices.Contains(m.missing, sp.Name) {
+		if len(m.rows) == rows && !m.cut && !slices.Contains(m.missing, sp.Name) {
 			m.missing = append(m.missing, sp.Name)
 		}
 	}
@@ -114,6 +118,17 @@ func (m *measurement) one(ctx context.Context, sp *ir.Spec, d ir.DType, s size, 
 	if pass == gradient && (!d.IsFloat() || !sp.Differentiable()) {
 		return nil
 	}
+	r := row{Op: sp.Name, Category: sp.Category.String(), DType: d.String(), Size: s.name, Pass: pass, Threads: threads}
+	if m.kept != nil {
+		if old, ok := m.kept.rows[r.String()]; ok && !(old.Ratio > m.again) {
+			m.rows = append(m.rows, old)
+			return nil
+		}
+	}
+	if !m.end.IsZero() && time.Now().After(m.end) {
+		m.cut = true
+		return nil
+	}
 	c, roots, err := prepare(sp, d, s, pass)
 	if errors.Is(err, errNoCase) {
 		return nil
@@ -129,15 +144,13 @@ func (m *measurement) one(ctx context.Context, sp *ir.Spec, d ir.DType, s size, 
 		return err
 	}
 	defer func() { _ = o.close() }()
-	r := row{Op: sp.Name, Category: sp.Category.String(), DType: d.String(), Size: s.name, Pass: pass, Threads: threads}
 	want, err := o.results(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
 		r.Why = "Loris: " + err.Error()
-		m.rows = append(m.rows, r)
-		return nil
+		return m.add(r)
 	}
 	if err := c.write(m.folder); err != nil {
 		return err
@@ -162,9 +175,17 @@ func (m *measurement) one(ctx context.Context, sp *ir.Spec, d ir.DType, s size, 
 			return err
 		}
 	}
+	return m.add(r)
+}
+
+// add is told each row when it is known.
+func (m *measurement) add(r row) error {
 	m.rows = append(m.rows, r)
 	fmt.Fprintf(m.progress, "%v: %.3g %s\n", r, r.Ratio, r.Why)
-	return nil
+	if m.kept == nil {
+		return nil
+	}
+	return m.kept.add(r)
 }
 
 // prepare makes a case and records it.

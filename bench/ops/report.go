@@ -82,7 +82,7 @@ func (m *measurement) summaries() (list []summary) {
 func (m *measurement) writeJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", " ")
-	return e.Encode(map[string]any{"peer": m.version, "noise": m.noise, "trusted": m.trusted(), "missing": m.missing, "summary": m.summaries(), "rows": m.shown()})
+	return e.Encode(map[string]any{"peer": m.version, "noise": m.noise, "trusted": m.trusted(), "missing": m.missing, "cut": m.cut, "summary": m.summaries(), "rows": m.shown()})
 }
 
 func (m *measurement) report(w io.Writer) error {
@@ -92,6 +92,9 @@ func (m *measurement) report(w io.Writer) error {
 	}
 	if !m.trusted() {
 		fmt.Fprintln(w, "THE MACHINE IS NOT QUIET: take ratios as orders of magnitude")
+	}
+	if m.cut {
+		fmt.Fprintf(w, "these are the rows of %v only: there are more\n", m.length)
 	}
 	if len(m.missing) > 0 {
 		fmt.Fprintf(w, "no case on these dtypes: %v\n", m.missing)

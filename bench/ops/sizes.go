@@ -17,6 +17,7 @@ type size struct {
 // decomposed, b of batches, k of channels, s of images, t of sequences, v of vocabularies.
 var sizes = []size{
 	{name: "cache", letters: map[string]int{"r": 64, "c": 256, "n": 100, "q": 24, "b": 2, "k": 16, "s": 14, "t": 32, "v": 1000}},
+	{name: "middle", letters: map[string]int{"r": 512, "c": 1024, "n": 256, "q": 64, "b": 4, "k": 32, "s": 28, "t": 128, "v": 16000}},
 	{name: "memory", letters: map[string]int{"r": 1024, "c": 2048, "n": 1024, "q": 160, "b": 8, "k": 64, "s": 56, "t": 256, "v": 32000}},
 	{name: "awkward", letters: map[string]int{"r": 509, "c": 1021, "n": 257, "q": 61, "b": 3, "k": 24, "s": 29, "t": 77, "v": 10007}, awkward: true},
 }
