@@ -14,15 +14,21 @@ import (
 // nestStep is a kernel that is being made a step.
 type nestStep struct {
 	*fuse.Kernel
-	l    *lowering
-	code executable
+	l      *lowering
+	code   executable
+	turned []turnedArg
 }
 
 // emit adds the step.
 func (n *nestStep) emit() {
 	l := n.l
 	s := plan.KernelStep[work](l.Builder, n.Kernel)
-	r := &nestRun{Nest: nest.Of(n.Kernel, l.tune.piece), mem: l.mem, code: n.code, flush: l.flush, spill: (n.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1)}
+	piece := l.tune.piece
+	if len(n.turned) > 0 {
+		piece = min(piece, turnedPiece)
+	}
+	r := &nestRun{Nest: nest.Of(n.Kernel, piece), mem: l.mem, code: n.code, turned: n.turned, flush: l.flush, spill: (n.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1)}
+	place(r.turned, r.Nest)
 	s.Payload = work{n: r.Count(), run: r.run}
 	if len(n.Divisions) > 0 {
 		s.Payload.run = named(r.run, n.Divisions)
@@ -34,10 +40,11 @@ func (n *nestStep) emit() {
 // nestRun runs a kernel. It is shared by the workers and not changed by them.
 type nestRun struct {
 	*loop.Nest
-	mem   *memory
-	code  executable
-	flush bool // subnormal numbers
-	spill int  // bytes of the worker's memory that are for the code
+	mem    *memory
+	code   executable
+	turned []turnedArg
+	flush  bool // subnormal numbers
+	spill  int  // bytes of the worker's memory that are for the code
 }
 
 // nestWorker is what a goroutine needs in a nestRun.
@@ -62,6 +69,9 @@ func (r *nestRun) run(lo, hi int) {
 	r.SetStrides(f)
 	for unit := lo; unit < hi; unit++ {
 		r.Place(f, unit, r.mem.bufs, mem)
+		for i := range r.turned {
+			r.turned[i].fill(f, mem)
+		}
 		r.code.Run(f)
 	}
 	clear(f.Ptr[:len(r.Args)])

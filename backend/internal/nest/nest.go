@@ -99,6 +99,8 @@ func cut(g *fuse.Grid, kind loop.Axis, parts, piece int) loop.Units {
 	case parts > 1:
 		u.Rows, u.RowSize, u.RowParts = parts, 0, true
 		return u
+	case kind == loop.Columns && crosses(g):
+		u.RowSize = max(lineElements, piece/cols)
 	case kind == loop.Columns:
 		u.RowSize = max(1, piece/cols)
 	case kind == loop.Rows:
