@@ -245,7 +245,7 @@ func (t spectrum) apply(b *Builder, a Args, x Value, dims, sizes []int) Value {
 	case row == "_fft_c2c" && !x.DType().IsComplex(): // of reals
 		y := b.callNamed("_fft_r2c", append(args, false))
 		if !t.forward {
-			y = b.callNamed("conj", []any{y})
+			y = b.conjWhole(y)
 		}
 		return y
 	case row == "_fft_c2c":
@@ -318,11 +318,24 @@ func hermitian(b *Builder, a Args, name string, before bool) Value {
 		a.Fail(ErrArg, "invalid normalization mode: %q", norm)
 	}
 	x := a.In[0]
-	conj := func(x Value) Value { return b.callNamed("conj", []any{x}) }
 	if before {
-		return b.callNamed(name, []any{conj(x), a.Get("n"), a.Int("dim"), other})
+		return b.callNamed(name, []any{b.conjWhole(x), a.Get("n"), a.Int("dim"), other})
 	}
-	return conj(b.callNamed(name, []any{x, a.Get("n"), a.Int("dim"), other}))
+	return b.conjWhole(b.callNamed(name, []any{x, a.Get("n"), a.Int("dim"), other}))
+}
+
+// conjWhole is conj of a tensor that is in memory before and after: its parts are multiplied where they
+// are by 1 and -1, which is one pass over numbers that lie side by side.
+func (b *Builder) conjWhole(x Value) Value {
+	if !x.DType().IsComplex() || x.Rank() == 0 {
+		return b.callNamed("conj", []any{x})
+	}
+	parts := b.viewAsReal(x)
+	d, n := parts.DType(), x.Dim(-1)
+	sign := b.shift(b.scale(b.Cast(b.Iota(2, I64), d), -2), 1)
+	signs := b.Reshape(b.Expand(sign, n, 2), 2*n)
+	flat := append(x.Shape().Dims()[:x.Rank()-1], 2*n)
+	return b.viewAsComplex(b.Reshape(b.Mul(b.Reshape(parts, flat...), signs), parts.Shape().Dims()...))
 }
 
 // dimsAndSizes reads s and dim: without dim the last ones of s, or all.

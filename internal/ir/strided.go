@@ -29,6 +29,10 @@ func init() {
 		Decompose: func(b *Builder, a Args) []Value {
 			w := newStridedWindow(a)
 			src := b.written(a, w.size)
+			if order, ok := w.stretch(); ok {
+				stretch := b.flatten(b.Permute(src, order...))
+				return []Value{b.Reshape(b.replaced(b.flatten(a.In[0]), stretch, 0, w.offset, 1), a.In[0].Shape().Dims()...)}
+			}
 			x := b.Scatter(b.flatten(a.In[0]), 0, w.places(b), b.flatten(src))
 			return []Value{b.Reshape(x, a.In[0].Shape().Dims()...)}
 		},
@@ -111,21 +115,31 @@ func (w *stridedWindow) view(b *Builder, x Value) (Value, bool) {
 	if w.numel == 0 {
 		return b.Reshape(b.Slice(b.flatten(x), 0, 0, 0, 1), w.size...), true
 	}
-	order := countTo(len(w.size))
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(w.stride[j], w.stride[i]) })
-	n := 1
-	for _, d := range slices.Backward(order) {
-		if w.size[d] != 1 && w.stride[d] != n {
-			return Value{}, false
-		}
-		n *= w.size[d]
+	order, ok := w.stretch()
+	if !ok {
+		return Value{}, false
 	}
 	dims := make([]int, len(order))
 	for i, d := range order {
 		dims[i] = w.size[d]
 	}
-	x = b.Slice(b.flatten(x), 0, w.offset, w.offset+n, 1)
+	x = b.Slice(b.flatten(x), 0, w.offset, w.offset+w.numel, 1)
 	return b.Permute(b.Reshape(x, dims...), inversePermutation(order)...), true
+}
+
+// stretch returns the order of dimensions in which the window's elements follow each other in self without a
+// gap, if there is one.
+func (w *stridedWindow) stretch() (order []int, ok bool) {
+	order = countTo(len(w.size))
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(w.stride[j], w.stride[i]) })
+	n := 1
+	for _, d := range slices.Backward(order) {
+		if w.size[d] != 1 && w.stride[d] != n {
+			return nil, false
+		}
+		n *= w.size[d]
+	}
+	return order, true
 }
 
 // places records the places of the window's elements, a vector.
@@ -178,14 +192,8 @@ func (b *Builder) replaced(x, src Value, dim, start, step int) Value {
 		}
 		return b.Cat(parts, dim)
 	}
-	if d := x.DType(); count*fewReplaced <= n && !d.IsF8() && !d.IsComplex() {
-		dims := make([]int, src.Rank())
-		for i := range dims {
-			dims[i] = 1
-		}
-		dims[dim] = count
-		index := b.Add(b.Mul(b.Iota(count, I64), b.Const(step, I64)), b.Const(start, I64))
-		return b.Scatter(x, dim, b.ExpandAs(b.Reshape(index, dims...), src), src)
+	if count*fewReplaced <= n && scatters(x.DType()) {
+		return b.scatterEvery(x, src, dim, start, step)
 	}
 	// Element i of the result is element i of x, or one of src behind x.
 	i, by := b.Iota(n, I64), b.Const(step, I64)
@@ -194,4 +202,19 @@ func (b *Builder) replaced(x, src Value, dim, start, step int) Value {
 	taken = b.logicalAnd(taken, b.eq(b.remainder(from, by), b.Const(0, I64)))
 	behind := b.Add(b.floorDivide(from, by), b.Const(n, I64))
 	return b.IndexSelect(b.Cat([]Value{x, src}, dim), dim, b.Where(taken, behind, i))
+}
+
+// scatters reports whether elements of a dtype can be scattered.
+func scatters(d DType) bool { return !d.IsF8() && !d.IsComplex() }
+
+// scatterEvery records x with the slices of src along dim at start, start+step, …
+func (b *Builder) scatterEvery(x, src Value, dim, start, step int) Value {
+	dims := make([]int, src.Rank())
+	for i := range dims {
+		dims[i] = 1
+	}
+	count := src.Dim(dim)
+	dims[dim] = count
+	index := b.Add(b.Mul(b.Iota(count, I64), b.Const(step, I64)), b.Const(start, I64))
+	return b.Scatter(x, dim, b.ExpandAs(b.Reshape(index, dims...), src), src)
 }

@@ -223,6 +223,9 @@ func vjpSlice(b *Builder, a Args, out, grad []Value) []Value {
 	if count == 1 || step == 1 {
 		return []Value{b.padDim(g, dim, start, n-start-count, 0)}
 	}
+	if count*fewReplaced <= n && scatters(self.DType()) {
+		return []Value{b.scatterEvery(b.fullLike(a.In[0], 0), g, dim, start, step)}
+	}
 	outer, inner := 1, 1
 	for i := range self.Rank() {
 		if i < dim {
