@@ -24,7 +24,7 @@ func (l *lowering) Templates() *fuse.Templates {
 func (l *lowering) Kernel(k *fuse.Kernel) (emit func(), ok bool) {
 	n := &nestStep{Kernel: k, l: l}
 	nest.Hint(k, l.Uses)
-	n.turned = turn(k)
+	n.apart = setApart(k)
 	n.code, ok = l.engine.compile(k.Loop)
 	return n.emit, ok
 }

@@ -14,9 +14,9 @@ import (
 // nestStep is a kernel that is being made a step.
 type nestStep struct {
 	*fuse.Kernel
-	l      *lowering
-	code   executable
-	turned []turnedArg
+	l     *lowering
+	code  executable
+	apart []apart
 }
 
 // emit adds the step.
@@ -24,11 +24,11 @@ func (n *nestStep) emit() {
 	l := n.l
 	s := plan.KernelStep[work](l.Builder, n.Kernel)
 	piece := l.tune.piece
-	if len(n.turned) > 0 {
-		piece = min(piece, turnedPiece)
+	if len(n.apart) > 0 {
+		piece = min(piece, apartPiece)
 	}
-	r := &nestRun{Nest: nest.Of(n.Kernel, piece), mem: l.mem, code: n.code, turned: n.turned, flush: l.flush, spill: (n.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1)}
-	place(r.turned, r.Nest)
+	r := &nestRun{Nest: nest.Of(n.Kernel, piece), mem: l.mem, code: n.code, apart: n.apart, flush: l.flush, spill: (n.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1)}
+	placeApart(r.apart, r.Nest)
 	s.Payload = work{n: r.Count(), run: r.run}
 	if len(n.Divisions) > 0 {
 		s.Payload.run = named(r.run, n.Divisions)
@@ -40,11 +40,11 @@ func (n *nestStep) emit() {
 // nestRun runs a kernel. It is shared by the workers and not changed by them.
 type nestRun struct {
 	*loop.Nest
-	mem    *memory
-	code   executable
-	turned []turnedArg
-	flush  bool // subnormal numbers
-	spill  int  // bytes of the worker's memory that are for the code
+	mem   *memory
+	code  executable
+	apart []apart
+	flush bool // subnormal numbers
+	spill int  // bytes of the worker's memory that are for the code
 }
 
 // nestWorker is what a goroutine needs in a nestRun.
@@ -69,8 +69,9 @@ func (r *nestRun) run(lo, hi int) {
 	r.SetStrides(f)
 	for unit := lo; unit < hi; unit++ {
 		r.Place(f, unit, r.mem.bufs, mem)
-		for i := range r.turned {
-			r.turned[i].fill(f, mem)
+		if len(r.apart) > 0 {
+			r.runApart(f, mem)
+			continue
 		}
 		r.code.Run(f)
 	}

@@ -60,3 +60,44 @@ func transposeVectors[T uint8 | uint16](dst []T, width int, src []T, step, rows,
 	}
 	return rows, cols
 }
+
+// everyVectors is Every of a multiple of vectors, of which it returns the elements. It leaves the last
+// element, behind which src may end.
+func everyVectors[T Bits](dst, src []T) int {
+	n := wholeVectors(dst)
+	if n > 0 {
+		to, from := (*byte)(unsafe.Pointer(&dst[0])), (*byte)(unsafe.Pointer(&src[:2*n][0]))
+		if unsafe.Sizeof(dst[0]) == 4 {
+			every4AVX2(to, from, 4*n)
+		} else {
+			every8AVX2(to, from, 8*n)
+		}
+	}
+	return n
+}
+
+// spreadVectors is Spread of a multiple of vectors, of which it returns the elements.
+func spreadVectors[T Bits](dst, src []T) int {
+	n := wholeVectors(src)
+	if n > 0 {
+		to, from := (*byte)(unsafe.Pointer(&dst[:2*n][0])), (*byte)(unsafe.Pointer(&src[0]))
+		if unsafe.Sizeof(dst[0]) == 4 {
+			spread4AVX2(to, from, 4*n)
+		} else {
+			spread8AVX2(to, from, 8*n)
+		}
+	}
+	return n
+}
+
+// wholeVectors returns how many elements of all but the last are whole vectors; of 4 or 8 bytes.
+func wholeVectors[T Bits](list []T) int {
+	if !vectors || len(list) == 0 {
+		return 0
+	}
+	size := int(unsafe.Sizeof(list[0]))
+	if size != 4 && size != 8 {
+		return 0
+	}
+	return (len(list) - 1) * size / 32 * 32 / size
+}

@@ -210,3 +210,86 @@ next:
 	JNZ        next
 	VZEROUPPER
 	RET
+
+// func every4AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·every4AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VSHUFPS $0x88, Y1, Y0, Y0
+	VPERMPD $0xd8, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x40, CX
+	SUBQ    $0x20, DX
+	JNZ     next
+	VZEROUPPER
+	RET
+
+// func every8AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·every8AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VMOVUPS   (CX), Y0
+	VMOVUPS   32(CX), Y1
+	VUNPCKLPD Y1, Y0, Y0
+	VPERMPD   $0xd8, Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x40, CX
+	SUBQ      $0x20, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
+// func spread4AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·spread4AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VPMOVZXDQ (CX), Y0
+	VPBLENDD  $0xaa, (AX), Y0, Y0
+	VMOVDQU   Y0, (AX)
+	VPMOVZXDQ 16(CX), Y0
+	VPBLENDD  $0xaa, 32(AX), Y0, Y0
+	VMOVDQU   Y0, 32(AX)
+	ADDQ      $0x40, AX
+	ADDQ      $0x20, CX
+	SUBQ      $0x20, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
+// func spread8AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·spread8AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VMOVDQU  (CX), Y0
+	VPERMQ   $0xfa, Y0, Y1
+	VPERMQ   $0x50, Y0, Y0
+	VPBLENDD $0xcc, (AX), Y0, Y0
+	VMOVDQU  Y0, (AX)
+	VPBLENDD $0xcc, 32(AX), Y1, Y1
+	VMOVDQU  Y1, 32(AX)
+	ADDQ     $0x40, AX
+	ADDQ     $0x20, CX
+	SUBQ     $0x20, DX
+	JNZ      next
+	VZEROUPPER
+	RET

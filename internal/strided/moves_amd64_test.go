@@ -72,3 +72,37 @@ func random[T Bits](rng *rand.Rand, n int) []T {
 	}
 	return s
 }
+
+// TestSecondsAgree holds Every and Spread against their meaning, and looks that what lies between and
+// behind stays.
+func TestSecondsAgree(t *testing.T) {
+	checkSeconds[uint32](t)
+	checkSeconds[uint64](t)
+	checkSeconds[uint8](t)
+}
+
+func checkSeconds[T Bits](t *testing.T) {
+	t.Helper()
+	defer func(v bool) { vectors = v }(vectors)
+	rng := rand.New(rand.NewPCG(6, 7))
+	for _, with := range []bool{vectors, false} {
+		vectors = with
+		for _, n := range []int{0, 1, 2, 4, 5, 8, 9, 16, 17, 100} {
+			wide, narrow := random[T](rng, max(0, 2*n-1)), random[T](rng, n)
+			got := make([]T, n+8)
+			Every(got[:n], wide)
+			spread := slices.Clone(wide)
+			Spread(spread, narrow)
+			for i, v := range got {
+				if i < n && v != wide[2*i] || i >= n && v != *new(T) {
+					t.Fatalf("every second of %d of %T, vectors %t: element %d", n, narrow, with, i)
+				}
+			}
+			for i, v := range spread {
+				if i%2 == 0 && v != narrow[i/2] || i%2 == 1 && v != wide[i] {
+					t.Fatalf("%d spread of %T, vectors %t: element %d", n, narrow, with, i)
+				}
+			}
+		}
+	}
+}

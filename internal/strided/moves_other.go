@@ -7,3 +7,7 @@ func reverseVectors[T Bits](_, _ []T) int { return 0 }
 func transposeVectors[T uint8 | uint16](_ []T, _ int, _ []T, _, _, _ int) (rows, cols int) {
 	return 0, 0
 }
+
+func everyVectors[T Bits](dst, src []T) int { return 0 }
+
+func spreadVectors[T Bits](dst, src []T) int { return 0 }

@@ -19,3 +19,23 @@ func transpose16AVX2(dst *uint16, src *uint16, width int, step int, n int)
 //
 //go:noescape
 func transpose8AVX2(dst *uint8, src *uint8, width int, step int, n int)
+
+// every4AVX2 sets n bytes at dst, a multiple of 32 above zero, to every second word of 4 bytes from src on. It reads 2n bytes.
+//
+//go:noescape
+func every4AVX2(dst *byte, src *byte, n int)
+
+// every8AVX2 is every4AVX2 of 8 bytes.
+//
+//go:noescape
+func every8AVX2(dst *byte, src *byte, n int)
+
+// spread4AVX2 sets every second word of 4 bytes at dst to n bytes of src, a multiple of 32 above zero. It reads 2n bytes and writes them again.
+//
+//go:noescape
+func spread4AVX2(dst *byte, src *byte, n int)
+
+// spread8AVX2 is spread4AVX2 of 8 bytes.
+//
+//go:noescape
+func spread8AVX2(dst *byte, src *byte, n int)

@@ -281,6 +281,8 @@ func readRun[T Bits](dst, src []T, pos, step int) {
 		fill(dst, src[pos])
 	case -1:
 		Reverse(dst, src[pos-len(dst)+1:pos+1])
+	case 2:
+		Every(dst, src[pos:pos+2*len(dst)-1])
 	default:
 		for i := range dst {
 			dst[i] = src[pos]
@@ -453,9 +455,12 @@ func Write[T Bits](dst, src []T, v *View, lo, hi int) {
 	src = src[lo:hi]
 	for i := at[last]; ; i = 0 {
 		k := min(n-i, len(src))
-		if step == 1 {
+		switch step {
+		case 1:
 			copy(dst[pos:pos+k], src[:k])
-		} else {
+		case 2:
+			Spread(dst[pos:pos+2*k-1], src[:k])
+		default:
 			p := pos
 			for _, x := range src[:k] {
 				dst[p] = x

@@ -12,6 +12,7 @@ func main() {
 	reverse()
 	halves()
 	octets()
+	alternate()
 	Generate()
 }
 
@@ -126,4 +127,64 @@ func octets() {
 				ADDQ(width, dst)
 			}
 		})
+}
+
+// pairs writes a loop over blocks of a vector of elements on one side and two on the other, where every
+// second element counts.
+func pairs(name, doc string, wide string, block func(dst, src Mem)) {
+	TEXT(name, NOSPLIT, "func(dst, src *byte, n int)")
+	Doc(doc)
+	Pragma("noescape")
+	dst, src, n := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("n"), GP64())
+	Label("next")
+	block(Mem{Base: dst}, Mem{Base: src})
+	to, from := uint64(32), uint64(32)
+	if wide == "dst" {
+		to = 64
+	} else {
+		from = 64
+	}
+	ADDQ(Imm(to), dst)
+	ADDQ(Imm(from), src)
+	SUBQ(Imm(32), n)
+	JNZ(LabelRef("next"))
+	VZEROUPPER()
+	RET()
+}
+
+func alternate() {
+	pairs("every4AVX2", "every4AVX2 sets n bytes at dst, a multiple of 32 above zero, to every second word of 4 bytes from src on. It reads 2n bytes.", "src", func(dst, src Mem) {
+		a, b := YMM(), YMM()
+		VMOVUPS(src, a)
+		VMOVUPS(src.Offset(32), b)
+		VSHUFPS(Imm(0x88), b, a, a)
+		VPERMPD(Imm(0xd8), a, a)
+		VMOVUPS(a, dst)
+	})
+	pairs("every8AVX2", "every8AVX2 is every4AVX2 of 8 bytes.", "src", func(dst, src Mem) {
+		a, b := YMM(), YMM()
+		VMOVUPS(src, a)
+		VMOVUPS(src.Offset(32), b)
+		VUNPCKLPD(b, a, a)
+		VPERMPD(Imm(0xd8), a, a)
+		VMOVUPS(a, dst)
+	})
+	pairs("spread4AVX2", "spread4AVX2 sets every second word of 4 bytes at dst to n bytes of src, a multiple of 32 above zero. It reads 2n bytes and writes them again.", "dst", func(dst, src Mem) {
+		for i := range 2 {
+			v := YMM()
+			VPMOVZXDQ(src.Offset(16*i), v)
+			VPBLENDD(Imm(0xaa), dst.Offset(32*i), v, v)
+			VMOVDQU(v, dst.Offset(32*i))
+		}
+	})
+	pairs("spread8AVX2", "spread8AVX2 is spread4AVX2 of 8 bytes.", "dst", func(dst, src Mem) {
+		v, w := YMM(), YMM()
+		VMOVDQU(src, v)
+		VPERMQ(Imm(0xfa), v, w)
+		VPERMQ(Imm(0x50), v, v)
+		for i, x := range []reg.VecVirtual{v, w} {
+			VPBLENDD(Imm(0xcc), dst.Offset(32*i), x, x)
+			VMOVDQU(x, dst.Offset(32*i))
+		}
+	})
 }

@@ -1,0 +1,136 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/internal/kernels/gemm"
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/strided"
+)
+
+// apart is an operand of a kernel whose columns lie apart in memory: its rows adjoin, as those of a
+// transposed matrix, or every second element is its own, as the parts of complex numbers. Read or written
+// as it lies it takes an access, and often a cache line, for each element. So the step moves the part of a
+// call by vectors between the operand and memory of its own, where the kernel finds columns side by side.
+type apart struct {
+	arg    int
+	size   int  // of an element
+	step   int  // from one column to the next in the operand, in elements
+	across bool // its rows adjoin
+	result bool
+	off    int // in the private memory
+	width  int // from one row to the next there, in elements
+}
+
+const (
+	// apartPiece is how many elements a call computes that has such operands, about: what is moved is
+	// to stay in the first cache.
+	apartPiece = 1 << 13
+	// apartLine is the most elements of a line that is reduced: a call has them all.
+	apartLine = 1 << 12
+	// apartLeast is how many columns there are at least, and rows that adjoin.
+	apartLeast = 8
+)
+
+// setApart finds such operands of a kernel, and tells its loop.
+func setApart(k *fuse.Kernel) (list []apart) {
+	rows, cols := &k.Grid.Rows, &k.Grid.Cols
+	if cols.N < apartLeast || k.Parts > 1 {
+		return nil
+	}
+	switch k.Loop.Axis {
+	case loop.Columns:
+		if cols.N > apartLine {
+			return nil
+		}
+	case loop.Rows:
+		if rows.N > apartLine {
+			return nil
+		}
+	case loop.Both:
+		return nil
+	}
+	for i := range k.Args {
+		a := apart{arg: i, size: k.Args[i].DType.Size(), step: cols.Steps[i], result: k.Args[i].Role == fuse.Output}
+		a.across = rows.N >= apartLeast && rows.Steps[i] == 1 && a.step >= apartLeast && !a.result
+		if !a.result && k.Args[i].Role != fuse.Input || !a.across && (a.step != 2 || a.size < 4) {
+			continue
+		}
+		k.Loop.Args[i].Cols = loop.Unit
+		list = append(list, a)
+	}
+	return list
+}
+
+// placeApart gives the operands room in a nest, which has its units.
+func placeApart(list []apart, n *loop.Nest) {
+	for i := range list {
+		a := &list[i]
+		n.Args[a.arg].Col = a.step * a.size
+		a.off, a.width = n.Scratch, n.Units.ColSize
+		n.Scratch += (n.Units.RowSize*a.width*a.size + lineBytes - 1) &^ (lineBytes - 1)
+	}
+}
+
+// runApart is a call of the kernel, whose frame has its place. The frame's rows of these operands are
+// changed meanwhile.
+func (r *nestRun) runApart(f *loop.Frame, private unsafe.Pointer) {
+	var from [loop.MaxArgs]unsafe.Pointer
+	for i := range r.apart {
+		a := &r.apart[i]
+		from[a.arg] = f.Ptr[a.arg]
+		f.Ptr[a.arg], f.Row[a.arg] = unsafe.Add(private, a.off), a.width*a.size
+		if !a.result {
+			a.move(f, from[a.arg], r.Args[a.arg].Row)
+		}
+	}
+	r.code.Run(f)
+	for i := range r.apart {
+		if a := &r.apart[i]; a.result {
+			a.move(f, from[a.arg], r.Args[a.arg].Row)
+		}
+	}
+}
+
+// move fills the private memory from an operand, or a result from it. Rows of those are so many bytes
+// apart.
+func (a *apart) move(f *loop.Frame, operand unsafe.Pointer, row int) {
+	private := f.Ptr[a.arg]
+	switch {
+	case a.across && a.size == 1:
+		across(a, f, (*uint8)(private), (*uint8)(operand), strided.TransposeNarrow)
+	case a.across && a.size == 2:
+		across(a, f, (*uint16)(private), (*uint16)(operand), strided.TransposeNarrow)
+	case a.across && a.size == 4:
+		across(a, f, (*float32)(private), (*float32)(operand), transposeRows)
+	case a.across:
+		across(a, f, (*float64)(private), (*float64)(operand), transposeRows)
+	case a.size == 4:
+		seconds[uint32](a, f, private, operand, row)
+	default:
+		seconds[uint64](a, f, private, operand, row)
+	}
+}
+
+func across[T any](a *apart, f *loop.Frame, private, operand *T, transpose func(dst []T, width int, src []T, step, rows, cols int)) {
+	to, from := unsafe.Slice(private, f.Rows*a.width), unsafe.Slice(operand, (f.Cols-1)*a.step+f.Rows)
+	transpose(to, a.width, from, a.step, f.Rows, f.Cols)
+}
+
+// transposeRows moves elements of any kind: floats are not computed with.
+func transposeRows[T gemm.Float](dst []T, width int, src []T, step, rows, cols int) {
+	gemm.Transpose(dst, width, src, step, cols, rows)
+}
+
+func seconds[T uint32 | uint64](a *apart, f *loop.Frame, private, operand unsafe.Pointer, row int) {
+	for i := range f.Rows {
+		narrow := unsafe.Slice((*T)(unsafe.Add(private, i*a.width*a.size)), f.Cols)
+		wide := unsafe.Slice((*T)(unsafe.Add(operand, i*row)), 2*f.Cols-1)
+		if a.result {
+			strided.Spread(wide, narrow)
+		} else {
+			strided.Every(narrow, wide)
+		}
+	}
+}
