@@ -69,7 +69,7 @@ func triangleIndices[T int32 | int64](c *call) {
 	})
 }
 
-// lowerLinspace computes in f64 and converts.
+// lowerLinspace computes in f64 and converts, f32 as it goes.
 func lowerLinspace(c *call) {
 	start, startInt := c.Number("start")
 	end, endInt := c.Number("end")
@@ -78,6 +78,10 @@ func lowerLinspace(c *call) {
 		start, end = float64(startInt), float64(endInt)
 	}
 	n := c.Int("steps")
+	if s.DType() == ir.F32 {
+		fill(c, c.result(), 0.3, nil, func(dst []float32, lo int) { kernels.Linspace(dst, start, end, n, lo) })
+		return
+	}
 	wide := &call{c.Inner(nil, []ir.Shape{s.WithDType(ir.F64)}), c.l}
 	fill(wide, wide.result(), 2, nil, func(dst []float64, lo int) { kernels.Linspace(dst, start, end, n, lo) })
 	c.Results = append(c.Results, c.l.cast(c.Instr, wide.Results[0], s.DType()))

@@ -17,3 +17,12 @@ func nativeRowLoops() (l allCombiners) {
 		f64: c{addDoublesAVX2, maxDoublesAVX2, minDoublesAVX2},
 	}
 }
+
+// nativeRamps returns the loops over equal steps that this processor can run.
+func nativeRamps() (r rampLoops, l lineLoops) {
+	if !isa.AVX2() {
+		return r, l
+	}
+	r.ints[1], r.ints[2], r.ints[4], r.ints[8] = rampBytesAVX2, rampWordsAVX2, rampLongsAVX2, rampQuadsAVX2
+	return r, lineLoops{lineSinglesAVX2, lineDoublesAVX2}
+}

@@ -2070,6 +2070,144 @@ vector:
 	VZEROUPPER
 	RET
 
+// func rampBytesAVX2(dst *byte, first *[32]byte, by *[32]byte, n int)
+// Requires: AVX, AVX2
+TEXT ·rampBytesAVX2(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    first+8(FP), CX
+	MOVQ    by+16(FP), DX
+	MOVQ    n+24(FP), BX
+	VMOVDQU (CX), Y0
+	VMOVDQU (DX), Y1
+
+vector:
+	VMOVDQU Y0, (AX)
+	VPADDB  Y1, Y0, Y0
+	ADDQ    $0x20, AX
+	DECQ    BX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func rampWordsAVX2(dst *byte, first *[32]byte, by *[32]byte, n int)
+// Requires: AVX, AVX2
+TEXT ·rampWordsAVX2(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    first+8(FP), CX
+	MOVQ    by+16(FP), DX
+	MOVQ    n+24(FP), BX
+	VMOVDQU (CX), Y0
+	VMOVDQU (DX), Y1
+
+vector:
+	VMOVDQU Y0, (AX)
+	VPADDW  Y1, Y0, Y0
+	ADDQ    $0x20, AX
+	DECQ    BX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func rampLongsAVX2(dst *byte, first *[32]byte, by *[32]byte, n int)
+// Requires: AVX, AVX2
+TEXT ·rampLongsAVX2(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    first+8(FP), CX
+	MOVQ    by+16(FP), DX
+	MOVQ    n+24(FP), BX
+	VMOVDQU (CX), Y0
+	VMOVDQU (DX), Y1
+
+vector:
+	VMOVDQU Y0, (AX)
+	VPADDD  Y1, Y0, Y0
+	ADDQ    $0x20, AX
+	DECQ    BX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func rampQuadsAVX2(dst *byte, first *[32]byte, by *[32]byte, n int)
+// Requires: AVX, AVX2
+TEXT ·rampQuadsAVX2(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    first+8(FP), CX
+	MOVQ    by+16(FP), DX
+	MOVQ    n+24(FP), BX
+	VMOVDQU (CX), Y0
+	VMOVDQU (DX), Y1
+
+vector:
+	VMOVDQU Y0, (AX)
+	VPADDQ  Y1, Y0, Y0
+	ADDQ    $0x20, AX
+	DECQ    BX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
+// func lineSinglesAVX2(dst *float32, places *[8]float64, start float64, step float64, by float64, n int)
+// Requires: AVX, AVX2, SSE2
+TEXT ·lineSinglesAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         places+8(FP), CX
+	MOVSD        start+16(FP), X0
+	VBROADCASTSD X0, Y0
+	MOVSD        step+24(FP), X1
+	VBROADCASTSD X1, Y1
+	MOVSD        by+32(FP), X2
+	VBROADCASTSD X2, Y2
+	MOVQ         n+40(FP), DX
+	VMOVUPD      (CX), Y3
+	VMOVUPD      32(CX), Y4
+
+vector:
+	VMULPD     Y1, Y3, Y5
+	VADDPD     Y5, Y0, Y5
+	VCVTPD2PSY Y5, X5
+	VMOVUPS    X5, (AX)
+	VADDPD     Y2, Y3, Y3
+	VMULPD     Y1, Y4, Y5
+	VADDPD     Y5, Y0, Y5
+	VCVTPD2PSY Y5, X5
+	VMOVUPS    X5, 16(AX)
+	VADDPD     Y2, Y4, Y4
+	ADDQ       $0x20, AX
+	DECQ       DX
+	JNZ        vector
+	VZEROUPPER
+	RET
+
+// func lineDoublesAVX2(dst *float64, places *[8]float64, start float64, step float64, by float64, n int)
+// Requires: AVX, AVX2, SSE2
+TEXT ·lineDoublesAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         places+8(FP), CX
+	MOVSD        start+16(FP), X0
+	VBROADCASTSD X0, Y0
+	MOVSD        step+24(FP), X1
+	VBROADCASTSD X1, Y1
+	MOVSD        by+32(FP), X2
+	VBROADCASTSD X2, Y2
+	MOVQ         n+40(FP), DX
+	VMOVUPD      (CX), Y3
+	VMOVUPD      32(CX), Y4
+
+vector:
+	VMULPD  Y1, Y3, Y5
+	VADDPD  Y5, Y0, Y5
+	VMOVUPD Y5, (AX)
+	VADDPD  Y2, Y3, Y3
+	VMULPD  Y1, Y4, Y5
+	VADDPD  Y5, Y0, Y5
+	VMOVUPD Y5, 32(AX)
+	VADDPD  Y2, Y4, Y4
+	ADDQ    $0x40, AX
+	DECQ    DX
+	JNZ     vector
+	VZEROUPPER
+	RET
+
 DATA elementaryConstants<>+0(SB)/8, $0x40862f3333333333
 DATA elementaryConstants<>+8(SB)/8, $0x40862f3333333333
 DATA elementaryConstants<>+16(SB)/8, $0x40862f3333333333

@@ -153,3 +153,33 @@ func maxDoublesAVX2(dst *byte, src *byte, n int)
 //
 //go:noescape
 func minDoublesAVX2(dst *byte, src *byte, n int)
+
+// rampBytesAVX2 sets n vectors of 32 bytes, n above 0, to first, first plus by, and so on, of integers of 1 bytes.
+//
+//go:noescape
+func rampBytesAVX2(dst *byte, first *[32]byte, by *[32]byte, n int)
+
+// rampWordsAVX2 sets n vectors of 32 bytes, n above 0, to first, first plus by, and so on, of integers of 2 bytes.
+//
+//go:noescape
+func rampWordsAVX2(dst *byte, first *[32]byte, by *[32]byte, n int)
+
+// rampLongsAVX2 sets n vectors of 32 bytes, n above 0, to first, first plus by, and so on, of integers of 4 bytes.
+//
+//go:noescape
+func rampLongsAVX2(dst *byte, first *[32]byte, by *[32]byte, n int)
+
+// rampQuadsAVX2 sets n vectors of 32 bytes, n above 0, to first, first plus by, and so on, of integers of 8 bytes.
+//
+//go:noescape
+func rampQuadsAVX2(dst *byte, first *[32]byte, by *[32]byte, n int)
+
+// lineSinglesAVX2 sets n times 8 elements, n above 0, to start plus step times a place, in float64. The places are those given, and then those plus by.
+//
+//go:noescape
+func lineSinglesAVX2(dst *float32, places *[8]float64, start float64, step float64, by float64, n int)
+
+// lineDoublesAVX2 sets n times 8 elements, n above 0, to start plus step times a place, in float64. The places are those given, and then those plus by.
+//
+//go:noescape
+func lineDoublesAVX2(dst *float64, places *[8]float64, start float64, step float64, by float64, n int)

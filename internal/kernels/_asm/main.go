@@ -126,6 +126,7 @@ func main() {
 	for _, w := range ways() {
 		combine(w)
 	}
+	ramps()
 	GLOBL("elementaryConstants", RODATA|NOPTR)
 	for i, b := range order {
 		for lane := range 8 {
