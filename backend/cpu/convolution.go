@@ -17,7 +17,11 @@ import (
 
 func init() {
 	lowerings[aten.Convolution] = func(c *call) {
-		if f, ok := convolutions[c.Operands[0].DType()]; ok {
+		d := c.Operands[0].DType()
+		if d == ir.F32 && spreadWindows[float32](c) || d == ir.F64 && spreadWindows[float64](c) {
+			return
+		}
+		if f, ok := convolutions[d]; ok {
 			f(c)
 			return
 		}

@@ -36,7 +36,9 @@ func Linspace[T float32 | float64](dst []T, start, end float64, n, lo int) {
 }
 
 // rampLoops and lineLoops are the loops of vectors that this processor can run, if any.
-type rampLoops struct{ ints [9]func(dst *byte, first, by *[32]byte, n int) } // by size
+type rampLoops struct {
+	ints [9]func(dst *byte, first, by *[32]byte, n int)
+} // by size
 
 type lineLoops struct {
 	singles func(dst *float32, places *[8]float64, start, step, by float64, n int)
