@@ -31,6 +31,7 @@ type vinfo struct {
 	kind kind
 	mask bool      // a mask: in k registers with AVX-512, else lanes of 32 bits
 	full bool      // pooled: the pool has all lanes, not one to be broadcast
+	live bool      // during pressure, it is computed and used again
 	half bool      // f32s that are rounded to bf16: their lower halves are zero
 	len  uint8     // bytes of the vector
 	w    uint8     // pooled: bytes of an element
@@ -77,6 +78,9 @@ type gen struct {
 	asm   x64.Asm
 	lanes int
 	wide  bool // there are elements of 64 bits
+
+	room    *room // has the memory of ops and vals
+	lowered int   // operations in all regions
 
 	vals []vinfo
 	ops  []vop // of the region being lowered

@@ -1,5 +1,7 @@
 package native
 
+import "slices"
+
 // The operations of a body mostly depend on each other, and the processor looks ahead by few of
 // them. Hence copies of a body are interleaved, operation by operation, as far as registers
 // suffice.
@@ -17,9 +19,10 @@ const (
 // registers the copies hold at once if they are interleaved; 0 if they are not.
 // The overhead of the loop is small beside long bodies.
 func (g *gen) copiesOf(body region) (copies, held int) {
+	held1, masks1, ok := g.heldBy(body)
 	for _, copies := range []int{4, 3, 2} {
-		if held, ok := g.interleaves(body, copies); ok && copies*len(body) <= mostInterleaved {
-			return copies, held
+		if ok && copies*len(body) <= mostInterleaved && g.fits(copies*held1, copies*masks1) {
+			return copies, copies * held1
 		}
 	}
 	switch n := len(body); {
@@ -31,66 +34,67 @@ func (g *gen) copiesOf(body region) (copies, held int) {
 	return 1, 0
 }
 
-// interleaves reports whether copies of a body can be interleaved without saving
-// registers to memory for it, and how many vector registers they hold. The bounce
-// buffer is one for all of them.
-func (g *gen) interleaves(body region, copies int) (held int, ok bool) {
+// heldBy returns how many vector and mask registers a copy of a body holds, if copies can be
+// interleaved at all: the bounce buffer is one for all of them.
+func (g *gen) heldBy(body region) (vecs, masks int, ok bool) {
 	for i := range body {
 		if body[i].mem == bounce {
-			return 0, false
+			return 0, 0, false
 		}
 	}
-	vecs, masks := g.pressure(body)
-	return copies * vecs, copies*vecs <= len(g.regs[0].order)*mostHeld/4 && copies*masks <= len(g.regs[1].order)
+	vecs, masks = g.pressure(body)
+	return vecs, masks, true
+}
+
+// fits reports whether copies that hold so many registers together can be interleaved without saving
+// registers to memory for it.
+func (g *gen) fits(vecs, masks int) bool {
+	return vecs <= len(g.regs[0].order)*mostHeld/4 && masks <= len(g.regs[1].order)
 }
 
 // pressure returns how many vector and mask registers the values of a region need at once.
 func (g *gen) pressure(ops region) (vecs, masks int) {
 	g.findUses(ops)
 	var live [2]int
-	in := map[val]bool{}
-	file := func(v val) int {
-		if g.vals[v].mask && g.evex() {
-			return 1
-		}
-		return 0
-	}
 	for i := range ops {
 		o := &ops[i]
 		for k, v := range [5]val{o.t, o.a, o.b, o.c, o.dst} {
-			if v == none || g.vals[v].kind != temp {
+			in := &g.vals[v]
+			if v == none || in.kind != temp {
 				continue
 			}
-			if k == 4 && !in[v] {
-				in[v] = true
-				live[file(v)]++
+			file := 0
+			if in.mask && g.evex() {
+				file = 1
+			}
+			if k == 4 && !in.live {
+				in.live = true
+				live[file]++
 				vecs, masks = max(vecs, live[0]), max(masks, live[1])
 			}
-			if in[v] && o.next[k] == never {
-				delete(in, v)
-				live[file(v)]--
+			if in.live && o.next[k] == never {
+				in.live = false
+				live[file]--
 			}
 		}
 	}
 	return vecs, masks
 }
 
-// interleaved joins copies of a body.
-func (g *gen) interleaved(copies []region) region {
-	if len(copies) == 1 {
-		return copies[0]
-	}
-	var all region
-	if _, ok := g.interleaves(copies[0], len(copies)); !ok {
+// interleave appends several copies of a body to the region.
+func (g *gen) interleave(copies []region) {
+	n := len(copies)
+	g.ops = slices.Grow(g.ops, n*len(copies[0]))
+	vecs, masks, ok := g.heldBy(copies[0])
+	if !ok || !g.fits(n*vecs, n*masks) {
 		for _, c := range copies {
-			all = append(all, c...)
+			g.ops = append(g.ops, c...)
 		}
-		return all
+		return
 	}
 	for i := range copies[0] {
 		for _, c := range copies {
-			all = append(all, c[i])
+			g.ops = append(g.ops, c[i])
 		}
 	}
-	return all
 }

@@ -8,14 +8,17 @@ import (
 // region is operations lowered for one place of the loops.
 type region []vop
 
-// capture lowers with f and returns what it appended.
+// capture lowers with f and returns what it appended. Regions lie one behind the other in memory.
 func (g *gen) capture(f func()) region {
 	saved := g.ops
-	g.ops = nil
+	g.ops = saved[len(saved):]
 	f()
 	out := g.ops
-	g.ops = saved
-	return out
+	g.lowered += len(out)
+	if g.ops = saved[:len(saved):len(saved)]; len(saved) == 0 {
+		g.ops = out[len(out):]
+	}
+	return out[:len(out):len(out)]
 }
 
 // pass is a Pass as it is compiled: with its reductions, and the values of its
@@ -69,12 +72,17 @@ func (g *gen) isUniform(in *loop.Instr) bool {
 // body lowers copies of the varying part of a pass.
 func (g *gen) body(p *pass, copies int) {
 	folds := make([][][]val, len(p.reds))
-	parts := make([]region, copies)
-	for u := range parts {
-		g.unit = u
-		parts[u] = g.capture(func() { g.bodyOf(p, folds) })
+	if copies == 1 {
+		g.unit = 0
+		g.bodyOf(p, folds)
+	} else {
+		parts := make([]region, copies)
+		for u := range parts {
+			g.unit = u
+			parts[u] = g.capture(func() { g.bodyOf(p, folds) })
+		}
+		g.interleave(parts)
 	}
-	g.ops = append(g.ops, g.interleaved(parts)...)
 	for i, r := range p.reds {
 		g.accumulate(r, folds[i])
 	}

@@ -15,9 +15,11 @@
 package native
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/aten"
@@ -152,6 +154,7 @@ func assemble(k *loop.Kernel, isa ISA) (text []byte, spill int, err error) {
 		}
 	}()
 	g := newGen(k, isa)
+	defer g.leave()
 	passes := make([]*pass, len(k.Passes))
 	for i := range k.Passes {
 		passes[i] = g.split(&k.Passes[i])
@@ -186,7 +189,36 @@ func assemble(k *loop.Kernel, isa ISA) (text []byte, spill int, err error) {
 	g.asm.VZeroUpper()
 	g.asm.Ret()
 	g.writePool()
-	return g.asm.Finish(), int(g.slots), nil
+	g.room.code = g.asm.Finish()
+	return bytes.Clone(g.room.code), int(g.slots), nil
+}
+
+// room is memory for what a kernel is lowered to, which one compilation leaves to the next: a graph of
+// a thousand ops would make a hundred megabytes of garbage otherwise.
+type room struct {
+	ops  []vop   // empty
+	vals []vinfo // empty
+	code []byte
+}
+
+var rooms = sync.Pool{New: func() any { return new(room) }}
+
+// mostKept bounds the operations for which memory is kept.
+const mostKept = 1 << 15
+
+// leave gives the memory back, or makes more for the next.
+func (g *gen) leave() {
+	r := g.room
+	switch {
+	case g.lowered > mostKept:
+		return
+	case g.lowered > cap(r.ops):
+		r.ops = make([]vop, 0, g.lowered+g.lowered/2)
+	default:
+		clear(r.ops[:min(g.lowered, cap(r.ops))]) // addresses and code that inserts some
+	}
+	r.vals = g.vals[:0]
+	rooms.Put(r)
 }
 
 func newGen(k *loop.Kernel, isa ISA) *gen {
@@ -194,6 +226,9 @@ func newGen(k *loop.Kernel, isa ISA) *gen {
 		isa: isa, k: k, slots: atSlots, at: map[poolKey]val{}, homes: map[homeKey]val{},
 		uniform: make([]bool, len(k.Instrs)), values: make([]val, len(k.Instrs)),
 	}
+	g.room = rooms.Get().(*room)
+	g.ops, g.vals = g.room.ops, g.room.vals
+	g.asm.Use(g.room.code)
 	g.newVal(vinfo{}) // none
 	g.initRegs()
 	g.lanes = 8

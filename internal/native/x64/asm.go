@@ -64,6 +64,9 @@ type Asm struct {
 	fixups []fixup
 }
 
+// Use makes an Asm that has no code yet write it to memory that nobody uses any more.
+func (a *Asm) Use(memory []byte) { a.buf = memory[:0] }
+
 // Label returns a new label without a place.
 func (a *Asm) Label() Label {
 	a.labels = append(a.labels, -1)
