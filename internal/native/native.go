@@ -201,7 +201,9 @@ type room struct {
 	code []byte
 }
 
-var rooms = sync.Pool{New: func() any { return new(room) }}
+// rooms are what compilations have left. What the first gets is enough for a kernel of ten elementary
+// functions.
+var rooms = sync.Pool{New: func() any { return &room{ops: make([]vop, 0, 2048), vals: make([]vinfo, 0, 2048)} }}
 
 // mostKept bounds the operations for which memory is kept.
 const mostKept = 1 << 15
