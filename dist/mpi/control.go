@@ -1,13 +1,13 @@
 package mpi
 
 import (
-	"bufio"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -21,6 +21,12 @@ const maxSilence = 30 * time.Second
 
 // beat is how often a rank tells where it is.
 const beat = 100 * time.Millisecond
+
+// A connection has maxGreeting to say whose it is, in maxLine bytes: anybody may connect.
+const (
+	maxGreeting = 10 * time.Second
+	maxLine     = 64 << 10
+)
 
 // control is a rank's end of the control channel: TCP to rank 0, on which all tell how many transfers
 // they have begun. Rank 0 tells all of the first that dies, falls silent or gives up. A job has it beside
@@ -199,18 +205,20 @@ type peer struct {
 // maxSilence, has failed: it is stopped, or its machine is gone.
 func serveControl(ctx context.Context, ln net.Listener, size int, token string, limit time.Duration) {
 	h := &hub{token: token, limit: min(limit/2, maxSilence), peers: make([]*peer, size)}
-	go accept(ctx, ln, h.serve)
+	go accept(ctx, ln, maxGreeting, h.serve)
 	go h.watch(ctx)
 }
 
-// accept serves each connection on a goroutine of its own until ctx ends, which closes the listener.
-func accept(ctx context.Context, ln net.Listener, serve func(net.Conn)) {
+// accept serves each connection on a goroutine of its own until ctx ends, which closes the listener. A
+// connection can be read for so long, until serve has found out whose it is.
+func accept(ctx context.Context, ln net.Listener, greeting time.Duration, serve func(net.Conn)) {
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	for {
 		conn, err := ln.Accept()
 		if err != nil {
 			return
 		}
+		_ = conn.SetReadDeadline(time.Now().Add(greeting)) // the read says what is wrong
 		go serve(conn)
 	}
 }
@@ -218,11 +226,14 @@ func accept(ctx context.Context, ln net.Listener, serve func(net.Conn)) {
 // serve reads what a rank tells.
 func (h *hub) serve(conn net.Conn) {
 	defer conn.Close()
-	dec := json.NewDecoder(io.LimitReader(bufio.NewReader(conn), 1<<40))
+	in := &io.LimitedReader{R: conn, N: maxLine}
+	dec := json.NewDecoder(in)
 	var first report
 	if dec.Decode(&first) != nil || subtle.ConstantTimeCompare([]byte(first.Token), []byte(h.token)) != 1 || first.Rank < 0 || first.Rank >= len(h.peers) {
 		return // a stranger
 	}
+	in.N = math.MaxInt64
+	_ = conn.SetReadDeadline(time.Time{}) // watch bounds a rank's silence
 	p := &peer{enc: json.NewEncoder(conn), heard: time.Now()}
 	h.mu.Lock()
 	h.peers[first.Rank] = p

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"os"
@@ -418,4 +419,52 @@ func TestPMIRefusesStrangers(t *testing.T) {
 	if got, want := ask("secret"), "cmd=put_result rc=0 msg=success\ncmd=get_result rc=0 msg=success value=1\ncmd=get_result rc=-1 msg=key_b_not_found value=unknown\n"; got != want {
 		t.Errorf("the answers are %q, want %q", got, want)
 	}
+}
+
+// TestStrangersGetLittle connects to what rank 0 serves and says too much before a token, or nothing.
+func TestStrangersGetLittle(t *testing.T) {
+	h := &hub{token: "secret", peers: make([]*peer, 2)}
+	p := &pmi{token: "secret", size: 2, came: make([]bool, 2)}
+	for name, serve := range map[string]func(net.Conn){"control": h.serve, "PMI": p.serve} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := make(chan int, 2)
+		go accept(ctx, ln, 100*time.Millisecond, func(conn net.Conn) {
+			c := &countedConn{Conn: conn}
+			serve(c)
+			read <- c.n
+		})
+		for what, text := range map[string]string{"much": `{"Token":"` + strings.Repeat("a", 1<<20), "nothing": ""} {
+			conn, err := net.Dial("tcp", ln.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			go io.WriteString(conn, text)
+			select {
+			case n := <-read:
+				if n > 2*maxLine {
+					t.Errorf("%s reads %d bytes of a stranger who says %s", name, n, what)
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("%s waits for a stranger who says %s", name, what)
+			}
+		}
+	}
+}
+
+// countedConn counts the bytes that are read of a connection.
+type countedConn struct {
+	net.Conn
+	n int
+}
+
+func (c *countedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.n += n
+	return n, err
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // A pmi is a server of PMI-1, the protocol by which processes of MPICH and Intel MPI find each other: a
@@ -28,7 +29,7 @@ type pmi struct {
 // servePMI serves a job on a listener until ctx ends.
 func servePMI(ctx context.Context, ln net.Listener, size int, token string) *pmi {
 	p := &pmi{token: token, name: "loris_" + rand.Text(), size: size, came: make([]bool, size), values: map[string]string{}}
-	go accept(ctx, ln, p.serve)
+	go accept(ctx, ln, maxGreeting, p.serve)
 	return p
 }
 
@@ -51,9 +52,6 @@ func (p *pmi) missing() string {
 // greeting is the line with which a process begins, before MPI takes the connection over.
 func greeting(token string, rank int) string { return fmt.Sprintf("loris %d %s\n", rank, token) }
 
-// maxLine bounds the lines of a client.
-const maxLine = 64 << 10
-
 func (p *pmi) serve(conn net.Conn) {
 	defer conn.Close()
 	lines := bufio.NewScanner(conn)
@@ -61,6 +59,7 @@ func (p *pmi) serve(conn net.Conn) {
 	if !lines.Scan() || !p.welcome(lines.Text()) {
 		return // a stranger
 	}
+	_ = conn.SetReadDeadline(time.Time{}) // ranks may be at a barrier for long
 	for lines.Scan() {
 		words := map[string]string{}
 		for _, w := range strings.Fields(lines.Text()) {
