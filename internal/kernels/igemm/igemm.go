@@ -7,7 +7,10 @@
 // along the depth, whose products one instruction adds.
 package igemm
 
-import "unsafe"
+import (
+	"encoding/binary"
+	"unsafe"
+)
 
 // Integer is the element types; uint8 also stands for bool.
 type Integer interface{ int8 | int16 | int32 | uint8 }
@@ -21,6 +24,11 @@ type Kernel struct {
 	// quads is nil if there is none. Bytes of its left words have no sign, those of
 	// its right ones have.
 	whole, pairs, quads func(depth int, a, b *uint32, c *int32)
+	// difference sets rows of dst, stride elements apart, to those of a tile less a row, so many vectors
+	// of 8 elements of each; nil if there is none. The tile has 32 columns.
+	difference func(dst *int32, stride int, tile, less *int32, rows, vectors int)
+	// fours packs n groups of four rows of 32 bytes, step bytes apart, into words; nil if there is none.
+	fours func(dst *uint32, src *byte, step, n int)
 }
 
 // Form is how many elements a word has.
@@ -67,6 +75,9 @@ func (kn *Kernel) tile(f Form) func(depth int, a, b *uint32, c *int32) {
 const maxTile = 12 * 32
 
 var native = natives()
+
+// loops are the loops of vectors beside the tiles, of the fastest kernel.
+var loops = Best()
 
 // Native returns the fastest kernel that this processor has, or nil: the loops
 // of package kernels are better than portable ones here, which only say what
@@ -190,6 +201,9 @@ func packQuads[T Integer](out []uint32, src []T, width, rows, k, base, step, kSt
 		return uint32(uint8(a)) | uint32(uint8(b))<<8 | uint32(uint8(c))<<16 | uint32(uint8(d))<<24
 	}
 	switch {
+	case step == 1 && width == 32 && rows == 32 && k >= 4 && loops.fours != nil && unsafe.Sizeof(src[0]) == 1:
+		_ = src[base+(k/4*4-1)*kStep+rows-1]
+		loops.fours(&out[:k/4*width][0], (*byte)(unsafe.Pointer(&src[base])), kStep, k/4)
 	case step == 1:
 		for p := range k / 4 {
 			at := base + 4*p*kStep
@@ -199,11 +213,11 @@ func packQuads[T Integer](out []uint32, src []T, width, rows, k, base, step, kSt
 				to[i] = quad(v, y[i], z[i], w[i])
 			}
 		}
-	case kStep == 1:
+	case kStep == 1 && k >= 4 && unsafe.Sizeof(src[0]) == 1:
 		for i := range rows {
-			from, at := src[base+i*step:][:k], i
+			from, at := unsafe.Slice((*byte)(unsafe.Pointer(&src[base+i*step:][:k][0])), k), i
 			for ; len(from) >= 4; from = from[4:] {
-				out[at] = quad(from[0], from[1], from[2], from[3])
+				out[at] = binary.LittleEndian.Uint32(from)
 				at += width
 			}
 		}
@@ -283,7 +297,13 @@ func Mul[R Integer](kn *Kernel, p Product, c []R, a, b []uint32, rowLo, rowHi, c
 			if words > 0 {
 				f(words, &a[row*kn.MR*words:][:kn.MR*words][0], &pb[0], &tile[0])
 			}
-			for i := range min(kn.MR, p.M-row*kn.MR) {
+			rows := min(kn.MR, p.M-row*kn.MR)
+			if out := c[row*kn.MR*p.N+col*kn.NR:]; kn.difference != nil && unsafe.Sizeof(out[0]) == 4 && cols%8 == 0 {
+				_ = out[(rows-1)*p.N+cols-1]
+				kn.difference((*int32)(unsafe.Pointer(&out[0])), p.N, &tile[0], &excess[0], rows, cols/8)
+				continue
+			}
+			for i := range rows {
 				to := c[(row*kn.MR+i)*p.N+col*kn.NR:][:cols]
 				from := tile[i*kn.NR:][:cols]
 				if biased {

@@ -797,3 +797,71 @@ number:
 	VMOVDQU      Y6, 96(AX)
 	VZEROUPPER
 	RET
+
+// func differenceAVX2(dst *int32, stride int, tile *int32, less *int32, rows int, vectors int)
+// Requires: AVX, AVX2
+TEXT ·differenceAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ stride+8(FP), CX
+	MOVQ tile+16(FP), DX
+	MOVQ less+24(FP), BX
+	MOVQ rows+32(FP), SI
+	MOVQ vectors+40(FP), DI
+	SHLQ $0x02, CX
+	SHLQ $0x05, DI
+
+row:
+	XORQ R8, R8
+
+vector:
+	VMOVDQU (DX)(R8*1), Y0
+	VPSUBD  (BX)(R8*1), Y0, Y0
+	VMOVDQU Y0, (AX)(R8*1)
+	ADDQ    $0x20, R8
+	CMPQ    R8, DI
+	JNE     vector
+	ADDQ    CX, AX
+	ADDQ    $0x80, DX
+	DECQ    SI
+	JNZ     row
+	VZEROUPPER
+	RET
+
+// func foursAVX2(dst *uint32, src *byte, step int, n int)
+// Requires: AVX, AVX2
+TEXT ·foursAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ step+16(FP), DX
+	MOVQ n+24(FP), BX
+
+group:
+	VMOVDQU    (CX), Y0
+	ADDQ       DX, CX
+	VMOVDQU    (CX), Y1
+	ADDQ       DX, CX
+	VMOVDQU    (CX), Y2
+	ADDQ       DX, CX
+	VMOVDQU    (CX), Y3
+	ADDQ       DX, CX
+	VPUNPCKLBW Y1, Y0, Y4
+	VPUNPCKHBW Y1, Y0, Y0
+	VPUNPCKLBW Y3, Y2, Y1
+	VPUNPCKHBW Y3, Y2, Y2
+	VPUNPCKLWD Y1, Y4, Y3
+	VPUNPCKHWD Y1, Y4, Y1
+	VPUNPCKLWD Y2, Y0, Y4
+	VPUNPCKHWD Y2, Y0, Y0
+	VPERM2I128 $0x20, Y1, Y3, Y2
+	VMOVDQU    Y2, (AX)
+	VPERM2I128 $0x20, Y0, Y4, Y2
+	VMOVDQU    Y2, 32(AX)
+	VPERM2I128 $0x31, Y1, Y3, Y1
+	VMOVDQU    Y1, 64(AX)
+	VPERM2I128 $0x31, Y0, Y4, Y0
+	VMOVDQU    Y0, 96(AX)
+	ADDQ       $0x80, AX
+	DECQ       BX
+	JNZ        group
+	VZEROUPPER
+	RET

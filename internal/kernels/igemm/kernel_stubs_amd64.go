@@ -43,3 +43,15 @@ func wholeAVX2(depth int, a *uint32, b *uint32, c *int32)
 //
 //go:noescape
 func longAVX2(depth int, a *int64, b *int64, c *int64)
+
+// differenceAVX2 sets rows of dst, stride elements apart, to those of a tile with 32 columns less the row less,
+// so many vectors of 8 of each. There are rows and vectors.
+//
+//go:noescape
+func differenceAVX2(dst *int32, stride int, tile *int32, less *int32, rows int, vectors int)
+
+// foursAVX2 packs n groups of four rows, step bytes apart, of 32 bytes each: a word of dst has the four bytes of a
+// column. n is above 0.
+//
+//go:noescape
+func foursAVX2(dst *uint32, src *byte, step int, n int)

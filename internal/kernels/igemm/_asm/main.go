@@ -185,5 +185,76 @@ func main() {
 			s.long()
 		}
 	}
+	difference()
+	fours()
 	Generate()
+}
+
+// difference writes the rows of a tile less one row, which is how sums lose what their bias added.
+func difference() {
+	TEXT("differenceAVX2", NOSPLIT, "func(dst *int32, stride int, tile, less *int32, rows, vectors int)")
+	Doc("differenceAVX2 sets rows of dst, stride elements apart, to those of a tile with 32 columns less the row less,",
+		"so many vectors of 8 of each. There are rows and vectors.")
+	Pragma("noescape")
+	dst, stride, from, less := Load(Param("dst"), GP64()), Load(Param("stride"), GP64()), Load(Param("tile"), GP64()), Load(Param("less"), GP64())
+	rows, vectors := Load(Param("rows"), GP64()), Load(Param("vectors"), GP64())
+	SHLQ(Imm(2), stride)
+	SHLQ(Imm(5), vectors)
+	at, v := GP64(), YMM()
+	Label("row")
+	XORQ(at, at)
+	Label("vector")
+	index := func(base reg.Register) Mem { return Mem{Base: base, Index: at, Scale: 1} }
+	VMOVDQU(index(from.(reg.Register)), v)
+	VPSUBD(index(less.(reg.Register)), v, v)
+	VMOVDQU(v, index(dst.(reg.Register)))
+	ADDQ(Imm(32), at)
+	CMPQ(at, vectors)
+	JNE(LabelRef("vector"))
+	ADDQ(stride, dst)
+	ADDQ(Imm(128), from)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// fours writes the packing of four rows of bytes into words of one column each.
+func fours() {
+	TEXT("foursAVX2", NOSPLIT, "func(dst *uint32, src *byte, step, n int)")
+	Doc("foursAVX2 packs n groups of four rows, step bytes apart, of 32 bytes each: a word of dst has the four bytes of a",
+		"column. n is above 0.")
+	Pragma("noescape")
+	dst, src, step, n := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("step"), GP64()), Load(Param("n"), GP64())
+	Label("group")
+	var row [4]reg.VecVirtual
+	for i := range row {
+		row[i] = YMM()
+		VMOVDQU(Mem{Base: src.(reg.Register)}, row[i])
+		ADDQ(step, src)
+	}
+	pair := func(f func(...Op), low, high reg.VecVirtual) reg.VecVirtual {
+		v := YMM()
+		f(high, low, v)
+		return v
+	}
+	lo01, hi01 := pair(VPUNPCKLBW, row[0], row[1]), pair(VPUNPCKHBW, row[0], row[1])
+	lo23, hi23 := pair(VPUNPCKLBW, row[2], row[3]), pair(VPUNPCKHBW, row[2], row[3])
+	quarters := [4]reg.VecVirtual{
+		pair(VPUNPCKLWD, lo01, lo23), pair(VPUNPCKHWD, lo01, lo23),
+		pair(VPUNPCKLWD, hi01, hi23), pair(VPUNPCKHWD, hi01, hi23),
+	}
+	// Each has columns of both halves of the rows.
+	for half, choice := range []uint64{0x20, 0x31} {
+		for i := range 2 {
+			v := YMM()
+			VPERM2I128(Imm(choice), quarters[2*i+1], quarters[2*i], v)
+			VMOVDQU(v, Mem{Base: dst.(reg.Register), Disp: 64*half + 32*i})
+		}
+	}
+	ADDQ(Imm(128), dst)
+	DECQ(n)
+	JNZ(LabelRef("group"))
+	VZEROUPPER()
+	RET()
 }
