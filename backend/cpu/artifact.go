@@ -21,6 +21,7 @@ type journal struct {
 	*engine
 	codes  map[string]executable
 	probes map[fuse.Probe]bool
+	noted  map[*laid]struct{} // those whose code is among codes
 }
 
 // journal returns a new one; nil for no engine.
@@ -28,14 +29,26 @@ func (e *engine) journal() *journal {
 	if e == nil {
 		return nil
 	}
-	return &journal{e, map[string]executable{}, map[fuse.Probe]bool{}}
+	return &journal{e, map[string]executable{}, map[fuse.Probe]bool{}, map[*laid]struct{}{}}
 }
 
-func (j *journal) compile(k *loop.Kernel) (executable, bool) {
-	key := k.Key()
-	code, ok := j.engine.compileAs(key, k)
+func (j *journal) compile(k *loop.Kernel) (key string, code executable, ok bool) {
+	key = k.Key()
+	code, ok = j.engine.compileAs(key, k)
 	j.codes[key] = code // nil: there is none
-	return code, ok
+	return key, code, ok
+}
+
+// serves reports whether what was kept of a kernel is still right, and notes the code.
+func (j *journal) serves(k *laid, piece int) bool {
+	if k == nil || k.piece != piece || k.evictions != j.evictions.Load() {
+		return false
+	}
+	if _, ok := j.noted[k]; !ok {
+		j.noted[k] = struct{}{}
+		j.codes[k.key] = k.code
+	}
+	return true
 }
 
 func (j *journal) supports(q fuse.Probe) bool {

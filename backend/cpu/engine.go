@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/singleflight"
@@ -48,6 +49,7 @@ type engine struct {
 	load  func([]byte) (executable, error) // from an artefact; nil: it keeps none
 
 	templates *fuse.Templates
+	evictions atomic.Int64 // of codes
 
 	building singleflight.Group // by key: sessions compile different kernels at the same time
 
@@ -86,7 +88,10 @@ func (e *engine) keepScript(t *graph.Template, s *fuse.Script) {
 
 func newEngine(build func(*loop.Kernel) (executable, error), check func(*loop.Kernel) error) *engine {
 	e := &engine{build: build, check: check, templates: fuse.NewTemplates(), probes: map[fuse.Probe]bool{}}
-	codes, err := simplelru.NewLRU(maxCodes, func(key string, code executable) { e.bytes -= codeBytes(key, code) })
+	codes, err := simplelru.NewLRU(maxCodes, func(key string, code executable) {
+		e.bytes -= codeBytes(key, code)
+		e.evictions.Add(1)
+	})
 	if err != nil {
 		panic(err) // maxCodes is positive
 	}

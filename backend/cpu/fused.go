@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"slices"
+
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/nest"
 	"github.com/loris-ml/loris/backend/internal/plan"
@@ -23,11 +25,22 @@ func (l *lowering) Templates() *fuse.Templates {
 // Kernel compiles a kernel, which emit makes a step.
 func (l *lowering) Kernel(k *fuse.Kernel) (emit func(), ok bool) {
 	n := &nestStep{Kernel: k, l: l}
+	if n.laid, _ = k.Layout.Kept().(*laid); l.engine.serves(n.laid, l.tune.piece) {
+		return n.emitLaid, true
+	}
+	if n.laid != nil { // the loop is shared
+		own := *k.Loop
+		own.Args = slices.Clone(own.Args)
+		k.Loop = &own
+	}
 	nest.Hint(k, l.Uses)
 	n.apart = setApart(k)
-	n.code, ok = l.engine.compile(k.Loop)
+	n.key, n.code, ok = l.engine.compile(k.Loop)
 	return n.emit, ok
 }
+
+// BriefKernels says that steps need no Kernel.
+func (*lowering) BriefKernels() {}
 
 // Unfused emits pointwise instructions as a step of Go kernels, any other as its
 // op is lowered.

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/igemm"
@@ -73,14 +72,14 @@ func multiplyWords[X, Y, R igemm.Integer](c *call, kn *igemm.Kernel, p *product,
 
 // packWords emits the packing of one operand with n rows (or columns) and depth
 // k, its bytes biased or not, and returns the words of one matrix beside.
-func packWords[T igemm.Integer](c *call, f igemm.Form, v plan.Value, width, n, k int, batch []int, once bool, step, kStep int, biased bool) (dst operand, size int) {
+func packWords[T igemm.Integer](c *call, f igemm.Form, src, width, n, k int, batch []int, once bool, step, kStep int, biased bool) (dst operand, size int) {
 	if once {
 		batch = batch[:1]
 	}
 	size = f.PackedLen(n, k, width)
 	dst = c.l.bytesTemp(sizeOf[uint32](), size*len(batch))
 	panels := ceilDiv(n, width)
-	m, src := c.l.mem, v.Buf
+	m := c.l.mem
 	c.emit(len(batch)*panels, c.l.grain(float64(width*k)), []operand{dst}, []operand{{buf: src}}, func(lo, hi int) {
 		to, from := elements[uint32](m, dst), as[T](m.bufs[src])
 		for u := lo; u < hi; u++ {

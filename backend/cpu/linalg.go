@@ -48,18 +48,26 @@ var (
 type product struct {
 	m, n, k        int
 	batch          int
-	a, b           plan.Value
+	a, b           int // buffers
 	aRow, aK       int // strides of a
 	bK, bCol       int // strides of b
 	aBatch, bBatch []int
-	aOnce, bOnce   bool // the same matrix in all batches
+	aOnce, bOnce   bool   // the same matrix in all batches
+	begins         [2]int // what aBatch and bBatch are of where there is one matrix of each
 }
 
 // productOf reads the operands of matmul: a vector is a matrix of one row or
 // column, and a left operand of many matrices with one right matrix is one tall
 // matrix if its strides allow.
 func productOf(x, y plan.Value) *product {
-	p := &product{a: x, b: y, m: 1, n: 1, batch: 1}
+	p := &product{}
+	p.of(&x, &y)
+	return p
+}
+
+// of is productOf in memory that is there.
+func (p *product) of(x, y *plan.Value) {
+	*p = product{a: x.Buf, b: y.Buf, m: 1, n: 1, batch: 1}
 	xr, yr := x.View.Rank, y.View.Rank
 	p.k, p.aK = x.View.Dims[xr-1], x.View.Strides[xr-1]
 	if xr > 1 {
@@ -81,12 +89,17 @@ func productOf(x, y plan.Value) *product {
 			xb.Offset = x.View.Offset
 		}
 	}
+	if xb.Rank == 0 && yb.Rank == 0 {
+		p.begins = [2]int{xb.Offset, yb.Offset}
+		p.aBatch, p.bBatch = p.begins[:1:1], p.begins[1:]
+		p.aOnce, p.bOnce = true, true
+		return
+	}
 	p.batches(xb, yb)
-	return p
 }
 
 // batchOf returns the view of the batch dimensions.
-func batchOf(v plan.Value) strided.View {
+func batchOf(v *plan.Value) strided.View {
 	b := v.View
 	b.Rank = max(b.Rank-2, 0)
 	return b
@@ -213,7 +226,7 @@ func intProduct[T kernels.Integer](c *call) (p *product, out operand, small bool
 // smallProduct emits the product by rows without packing.
 func smallProduct[T kernels.Integer](c *call, p *product, out operand) {
 	m := c.l.mem
-	a, b := p.a.Buf, p.b.Buf
+	a, b := p.a, p.b
 	reads := []operand{{buf: a}, {buf: b}}
 	c.emit(p.batch*p.m, c.l.grain(macCost*float64(p.n*p.k)), []operand{out}, reads, func(lo, hi int) {
 		dst, x, y := elements[T](m, out), as[T](m.bufs[a]), as[T](m.bufs[b])
@@ -227,14 +240,14 @@ func smallProduct[T kernels.Integer](c *call, p *product, out operand) {
 }
 
 // pack emits the packing of one operand with n rows (or columns) and depth k.
-func pack[T kernels.Integer](c *call, v plan.Value, width, n, k int, batch []int, once bool, step, kStep int) operand {
+func pack[T kernels.Integer](c *call, src, width, n, k int, batch []int, once bool, step, kStep int) operand {
 	if once {
 		batch = batch[:1]
 	}
 	size := kernels.PackedLen(n, k, width)
 	dst := c.l.bytesTemp(sizeOf[T](), size*len(batch))
 	panels := (n + width - 1) / width
-	m, src := c.l.mem, v.Buf
+	m := c.l.mem
 	c.emit(len(batch)*panels, c.l.grain(float64(width*k)), []operand{dst}, []operand{{buf: src}}, func(lo, hi int) {
 		to, from := elements[T](m, dst), as[T](m.bufs[src])
 		for lo < hi {

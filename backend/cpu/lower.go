@@ -11,6 +11,7 @@ import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/check"
 	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/ir"
@@ -126,29 +127,37 @@ var lowerings = map[ir.Op]lowerFunc{}
 // number of processors: enough for most machines, and few units for the others.
 const fixedWorkers = 8
 
-// lower emits the steps of a Program. What it decides is kept for Programs of the same Template, which
+// lower checks a Program and emits its steps. What it decides is kept for Programs of the same Template, which
 // differ in sizes only.
-func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions) (*lowering, error) {
+func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions, has func(ir.Op) bool) (*lowering, error) {
 	of := p.Template()
-	if e == nil || of == nil {
-		return lowerBy(plan.NewBuilder(p, nil), t, e, o)
-	}
-	if s := e.script(of); s != nil {
-		if l, err := lowerBy(plan.NewFollowing(p, s), t, e, o); !errors.Is(err, fuse.ErrStale) {
-			return l, err
+	if e != nil && of != nil {
+		// Another Program of the Template was checked, and had the same ops.
+		if s := e.script(of); s != nil {
+			if l, err := lowerBy(plan.NewFollowing(p, s), t, e, o, s.Steps); !errors.Is(err, fuse.ErrStale) {
+				return l, err
+			}
 		}
 	}
+	if err := check.Program(p, has); err != nil {
+		return nil, err
+	}
+	room := len(p.Instrs) / 2
+	if e == nil || of == nil {
+		return lowerBy(plan.NewBuilder(p, nil), t, e, o, room)
+	}
 	b := plan.NewRecording(p)
-	l, err := lowerBy(b, t, e, o)
+	l, err := lowerBy(b, t, e, o, room)
 	if s := b.Recorded(); err == nil && s != nil {
+		s.Steps = len(l.steps)
 		e.keepScript(of, s)
 	}
 	return l, err
 }
 
-func lowerBy(b *plan.Builder, t tuning, e *journal, o backend.CompileOptions) (*lowering, error) {
+func lowerBy(b *plan.Builder, t tuning, e *journal, o backend.CompileOptions, steps int) (*lowering, error) {
 	l := &lowering{
-		Builder: b, tune: t, mem: &memory{limit: o.MemoryLimit}, steps: make([]step, 0, len(b.Program.Instrs)/2),
+		Builder: b, tune: t, mem: &memory{limit: o.MemoryLimit}, steps: make([]step, 0, steps),
 		engine: e, limiter: parallel.NewLimiter(o.Threads), flush: o.FlushDenormals,
 		steadyFilters: steadyFilters(b.Program, o.Aliases),
 	}
@@ -158,6 +167,9 @@ func lowerBy(b *plan.Builder, t tuning, e *journal, o backend.CompileOptions) (*
 	l.Progress = o.Progress
 	return l, l.Build(l, nil)
 }
+
+// Brief reports whether the steps of an op need nothing of their call: those of products.
+func (*lowering) Brief(op ir.Op) bool { return op == aten.MatMul }
 
 // Lower emits the steps of an instruction that is not pointwise. A pad puts its
 // value into the result before its operand is computed there, and index_select need not have its own in

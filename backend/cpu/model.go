@@ -53,10 +53,7 @@ func compile(b *Backend, p *graph.Program, o backend.CompileOptions) (*model, er
 
 // compileNoting is compile, which records the code and probes that it needs in j.
 func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *journal) (*model, error) {
-	if err := check.Program(p, b.Supports); err != nil {
-		return nil, err
-	}
-	l, err := lower(p, b.tune, j, o)
+	l, err := lower(p, b.tune, j, o, b.Supports)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,21 @@ import (
 type nestStep struct {
 	*fuse.Kernel
 	l     *lowering
+	key   string
 	code  executable
 	apart []apart
+	laid  *laid
+}
+
+// laid is what is kept of a kernel for others of its Layout.
+type laid struct {
+	key       string
+	code      executable
+	apart     []apart
+	nest      *loop.Nest
+	cost      float64
+	piece     int   // what the nest was cut by
+	evictions int64 // of the engine when it had the code: what it has forgotten is not held
 }
 
 // emit adds the step.
@@ -27,19 +40,36 @@ func (n *nestStep) emit() {
 	if len(n.apart) > 0 {
 		piece = min(piece, apartPiece)
 	}
-	r := &nestRun{Nest: nest.Of(n.Kernel, piece), mem: l.mem, code: n.code, apart: n.apart, flush: l.flush, spill: (n.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1)}
-	placeApart(r.apart, r.Nest)
+	over := nest.Of(n.Kernel, piece)
+	placeApart(n.apart, over)
+	k := &laid{n.key, n.code, n.apart, over, nest.Cost(n.Kernel, over), l.tune.piece, l.engine.evictions.Load()}
+	if nest.Steady(n.Kernel) {
+		n.Layout.Keep(k)
+	}
+	n.add(s, k, *over)
+}
+
+// emitLaid is emit by what is kept.
+func (n *nestStep) emitLaid() {
+	s := plan.KernelStep[work](n.l.Builder, n.Kernel)
+	n.add(s, n.laid, nest.Like(n.laid.nest, n.Kernel))
+}
+
+// add adds the step of a kernel that is as k over a grid.
+func (n *nestStep) add(s step, k *laid, over loop.Nest) {
+	l := n.l
+	r := &nestRun{Nest: over, mem: l.mem, code: k.code, apart: k.apart, flush: l.flush, spill: (k.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1)}
 	s.Payload = work{n: r.Count(), run: r.run}
 	if len(n.Divisions) > 0 {
 		s.Payload.run = named(r.run, n.Divisions)
 	}
-	s.Payload.grain = l.grain(nest.Cost(n.Kernel, r.Nest))
+	s.Payload.grain = l.grain(k.cost)
 	l.emit(s)
 }
 
 // nestRun runs a kernel. It is shared by the workers and not changed by them.
 type nestRun struct {
-	*loop.Nest
+	loop.Nest
 	mem   *memory
 	code  executable
 	apart []apart

@@ -13,7 +13,7 @@ import (
 // productRun is a step that computes a batch of products of floats. Operands are
 // bound when it runs.
 type productRun[T gemm.Element] struct {
-	*product
+	product
 	mem     *memory
 	out     operand
 	swapped bool // the result's columns are dense
@@ -48,25 +48,28 @@ type addend struct {
 
 // floatMatmul emits a product of floats as one step, which shares itself out.
 func floatMatmul[T gemm.Element](c *call) {
-	p := productOf(c.upward(c.Operands[0]), c.upward(c.Operands[1]))
-	r := &productRun[T]{product: p, mem: c.l.mem}
+	x, y := c.upward(c.Operands[0]), c.upward(c.Operands[1])
+	r := &productRun[T]{mem: c.l.mem}
+	p := &r.product
+	p.of(&x, &y)
 	r.at = r.matrices
 	r.options.Limiter = c.l.limiter
-	reads := []operand{{buf: p.a.Buf}, {buf: p.b.Buf}}
+	var room [4]operand
+	reads := append(room[:0], operand{buf: p.a}, operand{buf: p.b})
 	if c.Epilogue != nil {
-		reads = append(reads, r.finish(c, c.Epilogue)...)
+		reads = r.finish(c, c.Epilogue, reads)
 	}
 	swap := [2]int{2, 1}
 	if rank := c.Shapes[0].Rank(); rank < 2 || p.m != c.Shapes[0].Dim(-2) {
 		swap[0] = strided.MaxRank + 1 // rows of several dimensions are one
 	}
 	r.out, r.swapped = c.resultFor(swap)
-	r.keeps = p.batch == 1 && !r.swapped && p.b.Buf < len(c.l.Program.Params)
+	r.keeps = p.batch == 1 && !r.swapped && p.b < len(c.l.Program.Params)
 	c.emit(1, 1, []operand{r.out}, reads, r.run)
 }
 
-// finish has the product compute an epilogue. It returns the operands of the epilogue.
-func (r *productRun[T]) finish(c *call, e *fuse.Epilogue) (reads []operand) {
+// finish has the product compute an epilogue. It appends the operands of the epilogue to reads.
+func (r *productRun[T]) finish(c *call, e *fuse.Epilogue, reads []operand) []operand {
 	r.options.Act = activationKinds[e.Act]
 	for _, k := range e.Links {
 		o := c.dense(c.l.Computed(k.ID))
@@ -132,7 +135,7 @@ func (r *productRun[T]) run(_, _ int) {
 	if r.out.n == 0 {
 		return
 	}
-	r.dst, r.left, r.right = elements[T](r.mem, r.out), as[T](r.mem.bufs[r.a.Buf]), as[T](r.mem.bufs[r.b.Buf])
+	r.dst, r.left, r.right = elements[T](r.mem, r.out), as[T](r.mem.bufs[r.a]), as[T](r.mem.bufs[r.b])
 	if r.hasBias {
 		r.options.ColBias = elements[T](r.mem, r.bias)
 	}
@@ -169,7 +172,7 @@ func (r *productRun[T]) packed() *gemm.Packed[T] {
 	if !r.keeps {
 		return nil
 	}
-	in := r.mem.steady(r.b.Buf)
+	in := r.mem.steady(r.b)
 	if in == nil {
 		return nil
 	}

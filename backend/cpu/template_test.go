@@ -83,6 +83,12 @@ func compareCompiled(t *testing.T, p *graph.Program, ts *graph.Templates, known,
 	if g, w := got.plan.String(), want.plan.String(); g != w {
 		t.Fatalf("%s\nis planned as\n%swhere nothing is known\n%s", plain, g, w)
 	}
+	for i := range got.plan.Steps {
+		g, w := got.plan.Steps[i].Payload, want.plan.Steps[i].Payload
+		if g.n != w.n || g.grain != w.grain {
+			t.Fatalf("%s\nstep %d is %d units, %d for a goroutine, where nothing is known %d and %d", plain, i, g.n, g.grain, w.n, w.grain)
+		}
+	}
 	g, gotErr := runOn(known, got, data)
 	w, wantErr := runOn(fresh, want, data)
 	if (gotErr == nil) != (wantErr == nil) {

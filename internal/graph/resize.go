@@ -22,10 +22,11 @@ type attrKey struct {
 	attr string
 }
 
-func newRenaming() *renaming {
+// newRenaming returns one of nothing, with room for the attributes of as many instructions.
+func newRenaming(attrs int) *renaming {
 	return &renaming{
 		dims: map[int]int{0: 0, 1: 1}, dimsBack: map[int]int{0: 0, 1: 1},
-		attrs: map[attrKey]string{}, attrsBack: map[attrKey]string{},
+		attrs: make(map[attrKey]string, attrs), attrsBack: make(map[attrKey]string, attrs),
 		fills: map[any]any{}, fillsBack: map[any]any{},
 	}
 }
@@ -81,15 +82,15 @@ func (r *renaming) attr(op ir.Op, x, y string) bool {
 
 // renamed returns what a shape becomes; false if a dimension is none of the Program's.
 func (r *renaming) renamed(s ir.Shape) (ir.Shape, bool) {
-	dims := s.Dims()
-	for i, d := range dims {
-		to, ok := r.dims[d]
+	var dims [ir.MaxRank]int
+	for i := range s.Rank() {
+		to, ok := r.dims[s.Dim(i)]
 		if !ok {
 			return s, false
 		}
 		dims[i] = to
 	}
-	out, err := ir.NewShape(s.DType(), dims)
+	out, err := ir.NewShape(s.DType(), dims[:s.Rank()])
 	return out, err == nil
 }
 
@@ -98,8 +99,11 @@ func (t *Template) resized(p *Program, k *ir.Decompositions) *Program {
 	if k == nil {
 		k = ir.NewDecompositions()
 	}
-	r := newRenaming()
-	if !t.sameInstrs(p) || !t.pairShapes(r, p) || !t.pairAttrs(r, p) || !t.pairUses(r, k) || !t.pairConstants(r) {
+	if !t.sameInstrs(p) {
+		return nil
+	}
+	r := newRenaming(len(t.inAttrs))
+	if !t.pairShapes(r, p) || !t.pairAttrs(r, p) || !t.pairUses(r, k) || !t.pairConstants(r) {
 		return nil
 	}
 	shapes, ok := t.shapes(r)
@@ -181,6 +185,15 @@ func (t *Template) pairAttrs(r *renaming, p *Program) bool {
 
 // pairUses notes what the parts of composites become; false if a composite means something else.
 func (t *Template) pairUses(r *renaming, k *ir.Decompositions) bool {
+	var m useScratch
+	pair := func(op ir.Op, attrs [2]string, shapes [2][]ir.Shape) bool {
+		for j := range shapes[0] {
+			if !r.shape(shapes[0][j], shapes[1][j]) {
+				return false
+			}
+		}
+		return r.attr(op, attrs[0], attrs[1])
+	}
 	for i := range t.uses {
 		u := &t.uses[i]
 		attr, ok := u.attr, true
@@ -189,21 +202,15 @@ func (t *Template) pairUses(r *renaming, k *ir.Decompositions) bool {
 				return false
 			}
 		}
-		shapes := make([]ir.Shape, len(u.shapes))
-		for j, s := range u.shapes {
-			if shapes[j], ok = r.renamed(s); !ok {
+		m.shapes = m.shapes[:0]
+		for _, s := range u.shapes {
+			to, known := r.renamed(s)
+			if !known {
 				return false
 			}
+			m.shapes = append(m.shapes, to)
 		}
-		same := k.Alike(u.args(u.attr, u.shapes), u.args(attr, shapes), func(op ir.Op, attrs [2]string, shapes [2][]ir.Shape) bool {
-			for j := range shapes[0] {
-				if !r.shape(shapes[0][j], shapes[1][j]) {
-					return false
-				}
-			}
-			return r.attr(op, attrs[0], attrs[1])
-		})
-		if !same {
+		if !u.means.Alike(k.Meaning(m.args(u, attr, m.shapes), &m.key), pair) {
 			return false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
@@ -23,6 +24,8 @@ type Templates struct {
 	mu    sync.Mutex
 	known map[ir.Hash]*alike // guarded by mu
 	size  int                // instructions of all templates; guarded by mu
+
+	last atomic.Pointer[Template] // the one used last, which is tried without hashing a Program
 }
 
 // NewTemplates returns an empty one.
@@ -71,6 +74,7 @@ func (ts *Templates) use(h ir.Hash, t *Template) {
 		k.never = true
 		return
 	}
+	ts.last.Store(t)
 	before := len(k.templates)
 	k.templates = slices.DeleteFunc(k.templates, func(o *Template) bool { return o == t })
 	if len(k.templates) == before {
@@ -85,16 +89,21 @@ func (ts *Templates) use(h ir.Hash, t *Template) {
 
 // optimize is Optimize by what is known of Programs of the same structure.
 func (ts *Templates) optimize(p *Program, o Options) (*Program, Stats) {
+	last := ts.last.Load()
+	if last != nil {
+		if out := last.resized(p, o.Decompositions); out != nil {
+			return out, last.statistics()
+		}
+	}
 	h := p.Structure()
 	of, record := ts.find(h)
 	for _, t := range of {
+		if t == last {
+			continue
+		}
 		if out := t.resized(p, o.Decompositions); out != nil {
-			if t != of[0] {
-				ts.use(h, t)
-			}
-			st := t.stats
-			st.Applied = maps.Clone(st.Applied)
-			return out, st
+			ts.use(h, t)
+			return out, t.statistics()
 		}
 	}
 	if !record || !resizable(p) {
@@ -118,6 +127,13 @@ func (ts *Templates) optimize(p *Program, o Options) (*Program, Stats) {
 	}
 	ts.use(h, t)
 	return out, st
+}
+
+// statistics returns those of the rewriting.
+func (t *Template) statistics() Stats {
+	st := t.stats
+	st.Applied = maps.Clone(st.Applied)
+	return st
 }
 
 // resizable reports whether a Program can be a template: loops hold Programs, and ordered ops and
@@ -145,6 +161,7 @@ type use struct {
 	attr   string
 	shapes []ir.Shape // of the operands
 	same   []int      // for each operand, the first one that is the same value
+	means  ir.Meaning // set in templates
 }
 
 // decomposed notes that a use was decomposed.
@@ -175,13 +192,22 @@ func (r *recording) computed(out ir.Value, in []ir.Value) {
 	}
 }
 
-// args returns the use on stand-ins of the given shapes.
-func (u *use) args(attr string, shapes []ir.Shape) ir.Args {
-	a := ir.Args{Spec: u.op.Spec(), Attr: attr, In: make([]ir.Value, len(shapes))}
+// useScratch is memory for reading uses of composites.
+type useScratch struct {
+	standIns ir.StandIns
+	shapes   []ir.Shape
+	ids      []ID
+	key      []byte
+}
+
+// args returns the use on stand-ins of the given shapes, until it is called again.
+func (m *useScratch) args(u *use, attr string, shapes []ir.Shape) ir.Args {
+	for len(m.ids) < len(shapes) {
+		m.ids = append(m.ids, ID(len(m.ids)))
+	}
+	a := ir.Args{Spec: u.op.Spec(), Attr: attr, In: ir.ShapesIn(&m.standIns, shapes, m.ids[:len(shapes)])}
 	for i, same := range u.same {
-		if a.In[i] = a.In[same]; same == i {
-			a.In[i] = ir.ShapeOnly(shapes[i])
-		}
+		a.In[i] = a.In[same]
 	}
 	return a
 }
@@ -213,6 +239,9 @@ type attribute struct {
 // newTemplate returns the Template of a rewriting whose lines are the numbers of instructions, which it
 // replaces by the lines of these. It returns nil if there can be none.
 func newTemplate(in, out *Program, rec *recording, k *ir.Decompositions) *Template {
+	if k == nil {
+		k = ir.NewDecompositions()
+	}
 	t := &Template{in: in, out: out, uses: rec.uses, folded: rec.folded, from: make([]int32, len(out.Instrs))}
 	ok := true
 	for i := range out.Instrs {
@@ -223,6 +252,11 @@ func newTemplate(in, out *Program, rec *recording, k *ir.Decompositions) *Templa
 		}
 		t.from[i] = int32(q.Line - 1)
 		q.Line = in.Instrs[t.from[i]].Line
+	}
+	var m useScratch
+	for i := range t.uses {
+		u := &t.uses[i]
+		u.means = k.Meaning(m.args(u, u.attr, u.shapes), &m.key)
 	}
 	t.inShapes, t.inShape = shapeClasses(in.Shapes)
 	t.outShapes, t.outShape = shapeClasses(out.Shapes)

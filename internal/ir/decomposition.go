@@ -256,12 +256,27 @@ func (b *Builder) Decompose(a Args) []Value {
 	return out
 }
 
+// Meaning is what a use of a composite is in terms of other ops.
+type Meaning struct{ of *decomposition }
+
+// Meaning returns that of a use. key is scratch memory.
+func (k *Decompositions) Meaning(a Args, key *[]byte) Meaning {
+	d, found := k.find(a, *key)
+	if found != nil {
+		*key = found
+	}
+	if d == nil {
+		b := Builder{Decompositions: k}
+		d = b.meaning(a)
+	}
+	return Meaning{d}
+}
+
 // Alike compares what two uses of one composite mean. It returns false unless they are the same ops on
 // the same values but for attributes and shapes, of which pair is called with those of each op in both;
 // pair ends the comparison by returning false.
-func (k *Decompositions) Alike(x, y Args, pair func(op Op, attrs [2]string, shapes [2][]Shape) bool) bool {
-	b := Builder{Decompositions: k}
-	d, e := b.meaning(x), b.meaning(y)
+func (m Meaning) Alike(o Meaning, pair func(op Op, attrs [2]string, shapes [2][]Shape) bool) bool {
+	d, e := m.of, o.of
 	if d.ops == nil || len(d.ops) != len(e.ops) || !slices.Equal(d.args, e.args) || !slices.Equal(d.outs, e.outs) {
 		return false
 	}

@@ -8,6 +8,7 @@ package strided
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"unsafe"
 )
 
@@ -76,6 +77,9 @@ func (v View) Merge() View {
 // Expand returns the View broadcast to dims: dimensions of size 1, and those added in front, get
 // the stride 0.
 func (v View) Expand(dims []int) View {
+	if slices.Equal(dims, v.Dims[:v.Rank]) {
+		return v
+	}
 	out := Dense(dims)
 	out.Offset = v.Offset
 	off := len(dims) - v.Rank

@@ -72,18 +72,18 @@ type numberTest struct {
 	same  bool
 }
 
-// Epilogues returns, by its last instruction, each chain that a dense instruction
+// Epilogues returns, by its last instruction, nil for the others, each chain that a dense instruction
 // begins, and marks in inner the instructions before that. rule says what the
 // kernel of an instruction with one result can take; false if it can take nothing.
-func Epilogues(p *graph.Program, u *Uses, rule func(in *graph.Instr) (Rule, bool)) (byTail map[int32]*Epilogue, inner []bool) {
+func Epilogues(p *graph.Program, u *Uses, rule func(in *graph.Instr) (Rule, bool)) (byTail []*Epilogue, inner []bool) {
 	byTail, inner, _ = epilogues(p, u, rule)
 	return byTail, inner
 }
 
 // epilogues is Epilogues that also returns what was found of constants.
-func epilogues(p *graph.Program, u *Uses, rule func(in *graph.Instr) (Rule, bool)) (byTail map[int32]*Epilogue, inner []bool, tests []numberTest) {
+func epilogues(p *graph.Program, u *Uses, rule func(in *graph.Instr) (Rule, bool)) (byTail []*Epilogue, inner []bool, tests []numberTest) {
 	m := &matcher{p: p, Uses: u, maker: make([]int32, len(p.Shapes)), taken: make([]bool, len(p.Instrs))}
-	byTail, inner = map[int32]*Epilogue{}, make([]bool, len(p.Instrs))
+	byTail, inner = make([]*Epilogue, len(p.Instrs)), make([]bool, len(p.Instrs))
 	for i := range m.maker {
 		m.maker[i] = -1
 	}

@@ -78,6 +78,13 @@ type Backend interface {
 	Unfused(instrs []int32, leaves func(id graph.ID) bool)
 }
 
+// Brief is a Backend that needs of a Kernel nothing but Instrs, Divisions and Layout once it is emitted:
+// the memory of the rest is that of the next one.
+type Brief interface {
+	Backend
+	BriefKernels()
+}
+
 // Groups holds the instructions of a Program that wait to become kernels.
 type Groups struct {
 	p       *graph.Program
@@ -93,6 +100,9 @@ type Groups struct {
 	ref       []int32 // by ID: scratch of structure
 	key       []byte  // scratch of fromTemplate
 	filler    builder // scratch of fromTemplate
+	args      []Arg   // scratch of fromTemplate, and so is kernel, for a Brief backend
+	kernel    Kernel
+	brief     bool
 	steps     Slab[int]
 
 	records *Script // takes what is decided, if not nil
@@ -117,6 +127,7 @@ func newGroups(p *graph.Program, u *Uses, b Backend) *Groups {
 		p: p, b: b, uses: u, open: map[groupKey]*group{}, pending: make([]*group, len(p.Shapes)),
 		places: map[graph.ID]Value{}, ref: make([]int32, len(p.Shapes)), adding: -1,
 	}
+	_, gs.brief = b.(Brief)
 	if t, ok := b.(Templated); ok {
 		gs.templates = t.Templates()
 	} else {

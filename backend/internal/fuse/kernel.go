@@ -29,6 +29,9 @@ type Kernel struct {
 	Instrs []*graph.Instr
 	// Divisions has the instructions that may divide integers by 0.
 	Divisions map[loop.Value]*graph.Instr
+	// Layout is what it has in common with others of one template whose operands lie alike; nil if it
+	// is of none.
+	Layout *Layout
 }
 
 // Arg is an operand of a Kernel.
@@ -163,8 +166,14 @@ func (gs *Groups) closeNest(g *group) bool {
 	if g.parts > 1 {
 		return gs.closeParts(g)
 	}
-	k := gs.fromTemplate(g)
-	emit, ok := gs.compile(k, g.key.shape.Dims(), g.mask)
+	k, t := gs.fromTemplate(g)
+	if gs.brief && t != nil {
+		defer func() { gs.args = k.Args[:0] }()
+	}
+	if laid := t != nil && gs.layOutAs(k, t, g) || t == nil && k.layOut(g.key.shape.Dims(), g.mask, &gs.steps); !laid {
+		return false
+	}
+	emit, ok := gs.b.Kernel(k)
 	if !ok {
 		return false
 	}

@@ -25,6 +25,9 @@ type Script struct {
 	closes [][]int32 // by instruction: the groups that are closed when it is added
 	joined []bool    // by instruction: what Add returns
 	never  bool
+
+	// Steps and Buffers is how many the plan has.
+	Steps, Buffers int
 }
 
 // cut is what was found of a reduction: whether its lines are cut into parts.
@@ -43,13 +46,16 @@ type scriptedEpilogue struct {
 
 // Record is New and Epilogues, and takes what they and the Groups decide. The Script is ready when all
 // instructions are added and what is needed is computed.
-func Record(p *graph.Program, u *Uses, b Backend, rule func(in *graph.Instr) (Rule, bool)) (gs *Groups, byTail map[int32]*Epilogue, inner []bool, s *Script) {
+func Record(p *graph.Program, u *Uses, b Backend, rule func(in *graph.Instr) (Rule, bool)) (gs *Groups, byTail []*Epilogue, inner []bool, s *Script) {
 	gs = New(p, u, b)
 	s = &Script{Uses: u, closes: make([][]int32, len(p.Instrs)), joined: make([]bool, len(p.Instrs))}
 	gs.records = s
 	byTail, s.inner, s.tests = epilogues(p, u, rule)
 	for tail, e := range byTail {
-		q := scriptedEpilogue{tail: tail, e: e}
+		if e == nil {
+			continue
+		}
+		q := scriptedEpilogue{tail: int32(tail), e: e}
 		for _, in := range e.Ops {
 			q.ops = append(q.ops, indexOf(p, in))
 		}
@@ -103,19 +109,21 @@ func partsOf(p *graph.Program, b Backend, in *graph.Instr, mask [ir.MaxRank]bool
 }
 
 // Follow is New and Epilogues for a Program of the Template; false if the Script does not serve it.
-func Follow(s *Script, p *graph.Program, b Backend) (gs *Groups, byTail map[int32]*Epilogue, inner []bool, ok bool) {
+func Follow(s *Script, p *graph.Program, b Backend) (gs *Groups, byTail []*Epilogue, inner []bool, ok bool) {
 	if !s.serves(p, b) {
 		return nil, nil, nil, false
 	}
-	byTail = make(map[int32]*Epilogue, len(s.epilogues))
+	byTail = make([]*Epilogue, len(p.Instrs))
+	epilogues := make([]Epilogue, len(s.epilogues))
+	var ops Slab[*graph.Instr]
 	for i := range s.epilogues {
-		q := &s.epilogues[i]
-		e := *q.e
-		e.Ops = make([]*graph.Instr, len(q.ops))
+		q, e := &s.epilogues[i], &epilogues[i]
+		*e = *q.e
+		e.Ops = ops.Take(len(q.ops))
 		for k, at := range q.ops {
 			e.Ops[k] = &p.Instrs[at]
 		}
-		byTail[q.tail] = &e
+		byTail[q.tail] = e
 	}
 	gs = newGroups(p, s.Uses, b)
 	gs.follows = s

@@ -3,6 +3,7 @@ package fuse
 import (
 	"encoding/binary"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/graph"
@@ -40,6 +41,7 @@ type template struct {
 	args      []templateArg
 	cost      float64
 	divisions map[loop.Value]int // by member
+	layouts   atomic.Pointer[[]*Layout]
 }
 
 // templateArg says what operand of the group is an operand of the kernel.
@@ -62,13 +64,17 @@ func (t *Templates) find(key []byte) *template {
 func (t *Templates) keep(key []byte, m *template) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := len(key) + int(unsafe.Sizeof(*m)) + len(m.k.Instrs)*int(unsafe.Sizeof(loop.Instr{})) +
-		len(m.k.Args)*int(unsafe.Sizeof(loop.Arg{})) + len(m.args)*int(unsafe.Sizeof(templateArg{}))
-	if t.bytes += n; len(t.known) >= maxTemplates || t.bytes > maxTemplateBytes {
-		clear(t.known)
-		t.bytes = n
-	}
+	t.count(len(key) + int(unsafe.Sizeof(*m)) + len(m.k.Instrs)*int(unsafe.Sizeof(loop.Instr{})) +
+		len(m.k.Args)*int(unsafe.Sizeof(loop.Arg{})) + len(m.args)*int(unsafe.Sizeof(templateArg{})))
 	t.known[string(key)] = m
+}
+
+// count makes room for so many bytes; the caller holds mu.
+func (t *Templates) count(bytes int) {
+	if t.bytes += bytes; len(t.known) >= maxTemplates || t.bytes > maxTemplateBytes {
+		clear(t.known)
+		t.bytes = bytes
+	}
 }
 
 // The marks of a member in a key.
@@ -131,8 +137,9 @@ func (gs *Groups) outsideOf(outside []graph.ID, id graph.ID) int {
 	return -1
 }
 
-// fromTemplate returns the kernel of a group that is not cut into parts.
-func (gs *Groups) fromTemplate(g *group) *Kernel {
+// fromTemplate returns the kernel of a group that is not cut into parts, and the template if there was
+// one.
+func (gs *Groups) fromTemplate(g *group) (*Kernel, *template) {
 	if g.template == nil {
 		gs.key, g.outside = gs.structure(gs.key[:0], g)
 		g.template = gs.templates.find(gs.key)
@@ -142,11 +149,18 @@ func (gs *Groups) fromTemplate(g *group) *Kernel {
 		b.build()
 		g.template = b.template()
 		gs.templates.keep(gs.key, g.template)
-		return b.kernel(gs.instrs(g), g.parts)
+		return b.kernel(gs.instrs(g), g.parts), nil
 	}
 	t, outside := g.template, g.outside
 	b := &gs.filler
-	*b = builder{gs: gs, g: g, args: make([]Arg, 0, len(t.args))}
+	*b = builder{gs: gs, g: g, args: gs.args[:0]}
+	if gs.args = nil; cap(b.args) < len(t.args) {
+		room := len(t.args)
+		if gs.brief {
+			room = max(room, maxScratch)
+		}
+		b.args = make([]Arg, 0, room)
+	}
 	for i := range t.args {
 		a := &t.args[i]
 		b.pass = a.last
@@ -167,15 +181,22 @@ func (gs *Groups) fromTemplate(g *group) *Kernel {
 	}
 	k := t.k
 	instrs := gs.instrs(g)
-	out := &Kernel{Loop: &k, Args: b.args, Parts: g.parts, Lines: g.lines, Cost: t.cost, Instrs: instrs}
+	out := &gs.kernel
+	if !gs.brief {
+		out = &Kernel{}
+	}
+	*out = Kernel{Loop: &k, Args: b.args, Parts: g.parts, Lines: g.lines, Cost: t.cost, Instrs: instrs}
 	if t.divisions != nil {
 		out.Divisions = make(map[loop.Value]*graph.Instr, len(t.divisions))
 		for v, member := range t.divisions {
 			out.Divisions[v] = instrs[member]
 		}
 	}
-	return out
+	return out, t
 }
+
+// maxScratch is how many operands there is memory for that kernels use one after another.
+const maxScratch = 16
 
 // template returns what a builder has built, for groups of the same structure.
 func (b *builder) template() *template {

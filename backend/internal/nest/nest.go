@@ -65,6 +65,30 @@ const (
 	aheadRow   = 16 << 10
 )
 
+// Steady reports whether Hint tells the same of all kernels whose operands lie alike: no result is so
+// large that it matters whether anything reads it.
+func Steady(k *fuse.Kernel) bool {
+	for i := range k.Args {
+		if a := &k.Args[i]; a.Role == fuse.Output && a.View.Len()*a.DType.Size() > streamBytes {
+			return false
+		}
+	}
+	return true
+}
+
+// Like returns the nest of a kernel as Of does, by that of one of its Layout.
+func Like(n *loop.Nest, k *fuse.Kernel) loop.Nest {
+	out := *n
+	out.Args = make([]loop.NestArg, len(n.Args))
+	for i := range out.Args {
+		if out.Args[i] = n.Args[i]; n.Args[i].Buf != loop.Private {
+			a := &k.Args[i]
+			out.Args[i].Buf, out.Args[i].Off = a.Buf, a.View.Offset*a.DType.Size()
+		}
+	}
+	return out
+}
+
 // Hint tells the compiler of kernels how operands lie to the caches.
 func Hint(k *fuse.Kernel, uses *fuse.Uses) {
 	for i := range k.Args {

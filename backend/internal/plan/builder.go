@@ -26,6 +26,13 @@ type Emitter interface {
 	CopyTo(in *graph.Instr, to, from Value)
 }
 
+// Brief is an Emitter that says of which ops the steps need nothing of their Call once it is lowered:
+// its memory is that of the next one.
+type Brief interface {
+	Emitter
+	Brief(op ir.Op) bool
+}
+
 // Builder knows where the values of a Program lie while an Emitter emits its steps. Emitters embed
 // it.
 type Builder struct {
@@ -42,10 +49,12 @@ type Builder struct {
 	// apart has what values are reshaped from that are not copied as long as only few of their elements
 	// are read.
 	apart map[graph.ID]Value
-	// epilogues are by their last instruction; inner marks those before it.
-	epilogues map[int32]*fuse.Epilogue
+	// epilogues are by their last instruction, nil for others; inner marks those before it.
+	epilogues []*fuse.Epilogue
 	inner     []bool
 	standIns  ir.StandIns // scratch of args
+	brief     func(op ir.Op) bool
+	spare     *Call // of a Brief emitter: the memory of the next call, nil while that is in use
 	// Numbers is the memory of the buffers that steps read and write, inPlace that of their pairs.
 	Numbers fuse.Slab[int]
 	inPlace fuse.Slab[Pair]
@@ -59,7 +68,7 @@ type Builder struct {
 // NewBuilder returns a Builder for a Program that has been checked. inputs are the layouts of its
 // parameters; nil stands for dense ones.
 func NewBuilder(p *graph.Program, inputs []strided.View) *Builder {
-	return newBuilder(p, fuse.UsesOf(p), inputs)
+	return newBuilder(p, fuse.UsesOf(p), inputs, len(p.Params)+len(p.Instrs)/2)
 }
 
 // NewRecording is NewBuilder for a Program that has a Template: what Build decides is Recorded.
@@ -72,13 +81,13 @@ func NewRecording(p *graph.Program) *Builder {
 // NewFollowing is NewBuilder for another Program of the Template. Build decides what was recorded, or
 // returns an error that wraps fuse.ErrStale.
 func NewFollowing(p *graph.Program, s *fuse.Script) *Builder {
-	b := newBuilder(p, s.Uses, nil)
+	b := newBuilder(p, s.Uses, nil, s.Buffers)
 	b.follows = s
 	return b
 }
 
-func newBuilder(p *graph.Program, u *fuse.Uses, inputs []strided.View) *Builder {
-	b := &Builder{Program: p, Uses: u, Values: newValues(len(p.Shapes)), Buffers: make([]Buffer, 0, len(p.Params)+len(p.Instrs)/2), constants: map[string]int{}}
+func newBuilder(p *graph.Program, u *fuse.Uses, inputs []strided.View, buffers int) *Builder {
+	b := &Builder{Program: p, Uses: u, Values: newValues(len(p.Shapes)), Buffers: make([]Buffer, 0, buffers), constants: map[string]int{}}
 	for i, q := range p.Params {
 		buf := b.NewBuffer(Buffer{Kind: Input, Bytes: q.Shape.Bytes()})
 		b.Values[i] = DenseValue(q.Shape, buf)
@@ -105,7 +114,7 @@ func newValues(n int) []Value {
 // release gives back what only building needs. Nothing may ask for a Value afterwards.
 func (b *Builder) release() {
 	values := b.Values
-	b.Values, b.Groups, b.Uses, b.epilogues, b.inner = nil, nil, nil, nil, nil
+	b.Values, b.Groups, b.Uses, b.epilogues, b.inner, b.brief, b.spare = nil, nil, nil, nil, nil, nil, nil
 	valuesPool.Put(&values)
 }
 
@@ -117,6 +126,9 @@ const progressEvery = 64
 // the Builder has its Buffers only.
 func (b *Builder) Build(e Emitter, outputs []strided.View) error {
 	b.emitter = e
+	if q, ok := e.(Brief); ok {
+		b.brief, b.spare = q.Brief, &Call{b: b}
+	}
 	switch {
 	case b.follows != nil:
 		var ok bool
@@ -141,7 +153,9 @@ func (b *Builder) Build(e Emitter, outputs []strided.View) error {
 		return err
 	}
 	if b.records {
-		b.recorded = b.Groups.Recorded()
+		if b.recorded = b.Groups.Recorded(); b.recorded != nil {
+			b.recorded.Buffers = len(b.Buffers)
+		}
 	}
 	b.release()
 	return nil
@@ -196,12 +210,23 @@ func (b *Builder) lower(in, last *graph.Instr, e *fuse.Epilogue) {
 		b.Values[last.Out] = b.view(in)
 		return
 	}
-	c := &Call{b: b, Instr: in, Last: last, Args: b.Program.Args(in), Shapes: b.Program.Outs(last), Epilogue: e}
+	c := b.spare
+	brief := c != nil && b.brief(in.Op)
+	if brief {
+		b.spare = nil
+		c.Args, c.Operands, c.Results = b.Program.ArgsIn(&c.standIns, in), c.Operands[:0], c.Results[:0]
+	} else {
+		c = &Call{b: b, Args: b.Program.Args(in)}
+	}
+	c.Instr, c.Last, c.Shapes, c.Epilogue = in, last, b.Program.Outs(last), e
 	b.emitter.Lower(c)
 	if len(c.Results) != last.NOut {
 		panic(fmt.Sprintf("%d outputs lowered, want %d", len(c.Results), last.NOut))
 	}
 	copy(b.Values[last.Out:], c.Results)
+	if brief {
+		b.spare = c
+	}
 }
 
 // Computed returns where a value lies, after its group's kernel has been emitted.

@@ -20,6 +20,8 @@ type Call struct {
 	// Shapes are those of the results to make, and Results where the first of them lie.
 	Shapes  []ir.Shape
 	Results []Value
+
+	standIns ir.StandIns // of Args, in a call whose memory is used again
 }
 
 // Inner returns a call of the same instruction on other operands, whose results have other dtypes

@@ -13,11 +13,23 @@ func (p *Plan[P]) reorder() {
 	for i := range p.Steps {
 		r.take(int32(i))
 	}
-	steps := make([]Step[P], len(p.Steps))
-	for at, i := range r.order {
-		steps[at] = p.Steps[i]
+	permute(p.Steps, r.order)
+}
+
+// permute puts element order[i] of a list at i, for all i. It uses order up.
+func permute[T any](list []T, order []int32) {
+	for i := range order {
+		if order[i] == int32(i) {
+			continue
+		}
+		first, at := list[i], int32(i)
+		for order[at] != int32(i) {
+			from := order[at]
+			list[at], order[at] = list[from], at
+			at = from
+		}
+		list[at], order[at] = first, at
 	}
-	p.Steps = steps
 }
 
 // reordering is the state of reorder. Steps have their numbers in the order of the Program.
