@@ -49,10 +49,11 @@ func decodeWith(ctx context.Context, n int, open func(g *workloads.SmallGPT, m l
 	times := make([]time.Duration, n)
 	for place, token := range given {
 		start := time.Now()
-		if _, err := next(place, m.FromSlice([]int64{token})).Float32s(ctx); err != nil {
+		logits := next(place, m.FromSlice([]int64{token}))
+		if err := s.MarkStep(ctx); err != nil { // before reading, which would compute the logits alone
 			return 0, err
 		}
-		if err := s.MarkStep(ctx); err != nil {
+		if _, err := logits.Float32s(ctx); err != nil {
 			return 0, err
 		}
 		times[place] = time.Since(start)
