@@ -286,6 +286,7 @@ func dynamicQuantizeLinear(c *call, in []*value) []*value {
 	x := c.tensor(in[0])
 	lo, hi := x.Amin().Clamp(nil, 0), x.Amax().Clamp(0, nil)
 	scale := hi.Sub(lo).Div(255)
+	scale = loris.Where(scale.Eq(0), scale.OnesLike(), scale) // of zeros only
 	zero := lo.Neg().Div(scale).Clamp(0, 255).Round()
 	y := x.Div(scale).Round().Add(zero).Clamp(0, 255)
 	u8 := func(t *loris.Tensor) *value { return out(tUint8, t.Cast(loris.I32).Cast(loris.U8)) }

@@ -178,20 +178,27 @@ func (c *call) layerOf(in []*value, d, dirs, gates int, acts []string) *layer {
 	if len(names) != dirs*len(acts) {
 		c.fail("activations %v, %d are expected", names, dirs*len(acts))
 	}
-	alpha, beta := c.floatList("activation_alpha"), c.floatList("activation_beta")
-	for i, name := range names[d*len(acts) : (d+1)*len(acts)] {
-		l.acts = append(l.acts, c.activation(name, alpha, beta, d*len(acts)+i))
+	p := parameters{c.floatList("activation_alpha"), c.floatList("activation_beta")}
+	for i, name := range names[:(d+1)*len(acts)] {
+		if f := c.activation(name, &p); i >= d*len(acts) {
+			l.acts = append(l.acts, f)
+		}
 	}
 	return l
 }
 
-// activation returns a function by its name, with the parameters at its place in the lists.
-func (c *call) activation(name string, alphas, betas []float64, i int) func(x *loris.Tensor) *loris.Tensor {
-	param := func(list []float64, def float64) float64 {
-		if i < len(list) {
-			return list[i]
+// parameters are what is left of those of activations: each takes the next ones, if it has any.
+type parameters struct{ alphas, betas []float64 }
+
+// activation returns a function by its name.
+func (c *call) activation(name string, p *parameters) func(x *loris.Tensor) *loris.Tensor {
+	next := func(list *[]float64, def float64) float64 {
+		if len(*list) == 0 {
+			return def
 		}
-		return def
+		v := (*list)[0]
+		*list = (*list)[1:]
+		return v
 	}
 	switch name {
 	case "Tanh":
@@ -205,22 +212,22 @@ func (c *call) activation(name string, alphas, betas []float64, i int) func(x *l
 	case "Softplus":
 		return softplus
 	case "Affine":
-		a, b := param(alphas, 1), param(betas, 0)
+		a, b := next(&p.alphas, 1), next(&p.betas, 0)
 		return func(x *loris.Tensor) *loris.Tensor { return x.Mul(a).Add(b) }
 	case "LeakyRelu":
-		a := param(alphas, 0.01)
+		a := next(&p.alphas, 0.01)
 		return func(x *loris.Tensor) *loris.Tensor { return x.LeakyRelu(loris.NegativeSlope(a)) }
 	case "ThresholdedRelu":
-		a := param(alphas, 1)
+		a := next(&p.alphas, 1)
 		return func(x *loris.Tensor) *loris.Tensor { return loris.Where(x.Gt(a), x, x.ZerosLike()) }
 	case "ScaledTanh":
-		a, b := param(alphas, 1), param(betas, 1)
+		a, b := next(&p.alphas, 1), next(&p.betas, 1)
 		return func(x *loris.Tensor) *loris.Tensor { return x.Mul(b).Tanh().Mul(a) }
 	case "HardSigmoid":
-		a, b := param(alphas, 0.2), param(betas, 0.5)
+		a, b := next(&p.alphas, 0.2), next(&p.betas, 0.5)
 		return func(x *loris.Tensor) *loris.Tensor { return x.Mul(a).Add(b).Clamp(0, 1) }
 	case "Elu":
-		a := param(alphas, 1)
+		a := next(&p.alphas, 1)
 		return func(x *loris.Tensor) *loris.Tensor { return x.Elu(loris.Alpha(a)) }
 	}
 	c.unsupported("the activation %q", name)

@@ -16,6 +16,7 @@ var resizeRows = map[string]*row{
 // resampling says how a tensor is resized.
 type resampling struct {
 	mode, nearest, coordinates string
+	smaller                    string // what nearest is for axes that become shorter, if not that
 	cubic                      float64
 	exclude, antialias         bool
 	extrapolation              float64
@@ -52,7 +53,7 @@ func resize(c *call, in []*value) *value {
 	}
 	var roi, scales, sizes *value
 	if c.node.version < 11 {
-		r.nearest, r.coordinates = "floor", "asymmetric"
+		r.nearest, r.smaller, r.coordinates = "floor", "ceil", "asymmetric"
 		scales = opt(in, 1)
 	} else {
 		roi, scales, sizes = opt(in, 1), opt(in, 2), opt(in, 3)
@@ -217,6 +218,9 @@ func (r resampling) reach(scale float64) int {
 
 func (c *call) tap(at float64, size int, scale float64, r resampling) tap {
 	if r.mode == "nearest" {
+		if r.smaller != "" && scale < 1 {
+			return tap{first: c.nearest(at, r.smaller)}
+		}
 		return tap{first: c.nearest(at, r.nearest)}
 	}
 	// The element to the left is strictly before the place, so that the ratio is in (0, 1].

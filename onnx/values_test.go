@@ -37,6 +37,12 @@ func TestValues(t *testing.T) {
 		"Resize by 0.7":             {[]string{"Resize x  0.7 -> y"}, nearest, ten, []float32{0, 1, 2, 4, 5, 7, 8}},
 		"Resize by corners": {[]string{"Resize x  0.6 -> y"}, attrs(word("coordinate_transformation_mode", "align_corners"), word("mode", "linear")),
 			ten[:4], []float32{0, 3}},
+		"Resize by 0.6 at opset 10": {[]string{"Resize x 0.6 -> y"}, nil, ten[:4], []float32{0, 2}},
+		"DynamicQuantizeLinear":     {[]string{"DynamicQuantizeLinear x -> a y b"}, nil, []float32{0, 0}, []float32{1}},
+		// Relu has no alpha, so that LeakyRelu has the first.
+		"RNN": {[]string{"Reshape x 111 -> a", "RNN a 1 0 -> b y"}, attrs(number("hidden_size", 1), word("direction", "bidirectional"),
+			&pb.Attribute{Name: "activations", Type: pb.AttrStrings, Strings: []string{"Relu", "LeakyRelu"}},
+			&pb.Attribute{Name: "activation_alpha", Type: pb.AttrFloats, Floats: []float32{0.5}}), []float32{-2}, []float32{0, -1}},
 		"Upsample": {[]string{"Upsample x 1.3 -> y"}, nil, ten, []float32{0, 0, 1, 2, 3, 3, 4, 5, 6, 6, 7, 8, 9}},
 		"MaxUnpool": {[]string{"Reshape x 1112 -> a", "MaxUnpool a 03 -> b", "Flatten b -> y"}, attrs(number("axis", 0)),
 			[]float32{inf, 2}, []float32{inf, 0, 0, 2}},
@@ -47,8 +53,8 @@ func TestValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := modelOf(22, c.nodes...)
-			if name == "Upsample" {
-				m = modelOf(9, c.nodes...)
+			if opset := map[string]int64{"Upsample": 9, "Resize by 0.6 at opset 10": 10}[name]; opset > 0 {
+				m.Opsets[0].Version = opset
 			}
 			list := func(name string, dims []int64, v ...int64) {
 				m.Graph.Initializers = append(m.Graph.Initializers, &pb.Tensor{Name: name, DType: int64(tInt64), Dims: dims, HasRaw: true, Raw: elements.EncodeInts(loris.I64, v)})
@@ -61,13 +67,21 @@ func TestValues(t *testing.T) {
 			list("12", []int64{2}, 1, 2)
 			list("22", []int64{2}, 2, 2)
 			list("01", []int64{2}, 0, 1)
-			for name, v := range map[string]float64{"0.6": 0.6, "0.7": 0.7, "1.3": 1.3} {
-				m.Graph.Initializers = append(m.Graph.Initializers, &pb.Tensor{Name: name, DType: int64(tFloat), Dims: []int64{1}, HasRaw: true, Raw: elements.EncodeFloats(loris.F32, []float64{v})})
+			list("111", []int64{3}, 1, 1, 1)
+			floats := func(name string, dims []int64, v ...float64) {
+				m.Graph.Initializers = append(m.Graph.Initializers, &pb.Tensor{Name: name, DType: int64(tFloat), Dims: dims, HasRaw: true, Raw: elements.EncodeFloats(loris.F32, v)})
 			}
+			for name, v := range map[string]float64{"0.6": 0.6, "0.7": 0.7, "1.3": 1.3} {
+				floats(name, []int64{1}, v)
+			}
+			floats("1", []int64{2, 1, 1}, 1, 1)
+			floats("0", []int64{2, 1, 1}, 0, 0)
 			for _, n := range m.Graph.Nodes {
 				switch n.OpType {
 				case "Resize":
-					n.Inputs = []string{"x", "", n.Inputs[1]}
+					if m.Opsets[0].Version > 10 {
+						n.Inputs = []string{"x", "", n.Inputs[1]}
+					}
 				case "MaxUnpool":
 					n.Attributes = attrs(&pb.Attribute{Name: "kernel_shape", Type: pb.AttrInts, Ints: []int64{1, 2}}, &pb.Attribute{Name: "strides", Type: pb.AttrInts, Ints: []int64{1, 2}})
 				}
