@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -71,7 +72,7 @@ func newCall(sp *ir.Spec, d ir.DType, s size) (*call, error) {
 	h := fnv.New64a()
 	fmt.Fprint(h, sp.Name, d, s.name)
 	c := &call{Op: sp.Name, spec: sp, size: s, dtype: d, rng: rand.New(rand.NewPCG(h.Sum64(), 1)), builder: ir.Builder{Lines: ir.LinesOff}}
-	text := recipes[sp.Name]
+	text := cmp.Or(s.recipe, recipes[sp.Name])
 	if text == "-" {
 		return nil, fmt.Errorf("%w: %s has none", errNoCase, sp.Name)
 	}

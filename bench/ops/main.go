@@ -15,6 +15,10 @@
 // The sizes are one that stays in the first caches, one between them and memory, one in memory, and an
 // awkward one: odd dimensions, the first operand transposed, the second expanded along its rows.
 //
+// Other operands are given by --recipe, which takes the place of the sizes for its op:
+//
+//	go run ./bench/ops --python .venv/bin/python --only '^mm$' --recipe 'mm:self=2048,2048 mat2=2048,2048'
+//
 // With --rows FILE each row is kept in FILE when it is known, and what FILE has already is not
 // measured again: a run that was cut off, by --for or by a signal, goes on where it was. --again 1.5
 // measures those of its rows again that are above 1.5.
@@ -53,6 +57,7 @@ type settings struct {
 	skip      *regexp.Regexp // nil skips none
 	dtypes    []ir.DType
 	sizes     []size
+	given     map[string]size // by op, whose recipe is given
 	passes    []string
 	threads   []int
 	rounds    int
@@ -73,7 +78,7 @@ func main() {
 }
 
 func parse(args []string) (settings, error) {
-	s := settings{dtypes: ir.ComputeDTypes(), sizes: sizes, passes: []string{forward, gradient}, only: regexp.MustCompile("")}
+	s := settings{dtypes: ir.ComputeDTypes(), sizes: sizes, given: map[string]size{}, passes: []string{forward, gradient}, only: regexp.MustCompile("")}
 	f := flag.NewFlagSet("ops", flag.ContinueOnError)
 	f.StringVar(&s.python, "python", "python3", "a Python that has PyTorch and NumPy")
 	f.Func("only", "regular expression of the ops", func(v string) (err error) {
@@ -91,6 +96,14 @@ func parse(args []string) (settings, error) {
 	f.Func("sizes", "sizes with commas between them (default cache,middle,memory,awkward)", func(v string) (err error) {
 		s.sizes, err = split(v, sizeOf)
 		return err
+	})
+	f.Func("recipe", "`OP:ARGUMENTS` as in recipes.go, for the one size of an op; may be given for each", func(v string) error {
+		op, text, ok := strings.Cut(v, ":")
+		if !ok {
+			return errors.New("an op comes before the colon")
+		}
+		s.given[op] = givenSize(text)
+		return nil
 	})
 	f.Func("passes", "forward, gradient or both with a comma (default both)", func(v string) (err error) {
 		s.passes, err = split(v, passOf)

@@ -206,6 +206,26 @@ func TestKeptRows(t *testing.T) {
 	}
 }
 
+// A recipe that is given takes the place of the op's and of the sizes.
+func TestGivenRecipe(t *testing.T) {
+	s, err := parse([]string{"--recipe", "mm:self=3,k mat2=k,5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sp := range ir.Ops() {
+		if sp.Name != "mm" {
+			continue
+		}
+		_, roots, err := prepare(sp, ir.F32, s.given["mm"], forward)
+		if err != nil || roots[0].Shape() != ir.MakeShape(ir.F32, 3, 5) {
+			t.Errorf("%v, %v", roots, err)
+		}
+	}
+	if s.given["mm"].name != "self=3,k mat2=k,5" {
+		t.Errorf("%+v", s.given)
+	}
+}
+
 func TestSummaries(t *testing.T) {
 	m := &measurement{}
 	for i := range 20 {
@@ -247,7 +267,7 @@ func TestParse(t *testing.T) {
 	if err != nil || len(s.dtypes) != 2 || len(s.sizes) != 1 || !s.sizes[0].awkward == (s.sizes[0].name != "memory") || s.turn != 50*time.Millisecond || s.worst != 4 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	for _, bad := range [][]string{{"x"}, {"--dtypes", "f31"}, {"--sizes", "big"}, {"--passes", "sideways"}, {"--only", "("}, {"--rounds", "0"}, {"--worst", "-1"}, {"--skip", "("}, {"--for", "-1s"}} {
+	for _, bad := range [][]string{{"x"}, {"--dtypes", "f31"}, {"--sizes", "big"}, {"--passes", "sideways"}, {"--only", "("}, {"--rounds", "0"}, {"--worst", "-1"}, {"--skip", "("}, {"--for", "-1s"}, {"--recipe", "mm"}} {
 		if _, err := parse(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}

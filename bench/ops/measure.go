@@ -73,9 +73,12 @@ func (m *measurement) measure(ctx context.Context, threads int) error {
 		if !m.only.MatchString(sp.Name) || m.skip != nil && m.skip.MatchString(sp.Name) {
 			continue
 		}
-		rows := len(m.rows)
+		rows, sizes := len(m.rows), m.sizes
+		if s, ok := m.given[sp.Name]; ok {
+			sizes = []size{s}
+		}
 		for _, d := range m.dtypes {
-			for _, s := range m.sizes {
+			for _, s := range sizes {
 				for _, pass := range m.passes {
 					if err := m.one(ctx, sp, d, s, pass, threads, modes, script); err != nil {
 						return fmt.Errorf("%s %v %s %s: %w", sp.Name, d, s.name, pass, err)

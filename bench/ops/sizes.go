@@ -11,6 +11,12 @@ type size struct {
 	name    string
 	letters map[string]int
 	awkward bool
+	recipe  string // takes the place of an op's, unless ""
+}
+
+// givenSize is the size of an op whose arguments are given. It is named by them.
+func givenSize(recipe string) size {
+	return size{name: recipe, letters: sizes[1].letters, recipe: recipe}
 }
 
 // sizes: rows r and columns c of what has no structure, n of square matrices, q of matrices that are
