@@ -1,5 +1,10 @@
 package kernels
 
+import (
+	"math"
+	"math/bits"
+)
+
 // Search sets dst[i] to where x[i] belongs in its sorted line of rows: behind the
 // elements that are smaller, and with right behind those that are equal, too. Lines have n elements and belong to each run of
 // perRow elements of x; with order, which may be nil, element k of a line is the one at
@@ -15,14 +20,8 @@ func Search(dst, rows, x, order []int64, n, perRow int, right bool, lo, hi int) 
 			for i := lo; i < end; i++ {
 				dst[i] = int64(searchOrdered(line, order[first:first+n], x[i], right))
 			}
-		case right:
-			for i, v := range x[lo:end] {
-				dst[lo+i] = int64(behindEqual(line, v))
-			}
 		default:
-			for i, v := range x[lo:end] {
-				dst[lo+i] = int64(beforeEqual(line, v))
-			}
+			beforeAll(dst[lo:end], line, x[lo:end], right)
 		}
 		lo = end
 	}
@@ -35,36 +34,54 @@ func SortKeys[T Number](dst []int64, x []T) {
 	}
 }
 
-// beforeEqual and behindEqual halve a line of integers without branches that depend on
-// them: which way they go is not to be foreseen.
-func beforeEqual(line []int64, v int64) int {
-	at, n := 0, len(line)
+// beforeAll sets each of dst to how many elements of a sorted line are below that of x, or with right not
+// above it. Four searches go side by side, since each waits for memory.
+func beforeAll(dst []int64, line, x []int64, right bool) {
+	var v [4]int64
+	for len(x) > 0 {
+		n := copy(v[:], x)
+		if right { // nothing is not above v that is not below v+1
+			for i, y := range v {
+				v[i] = y + 1
+			}
+		}
+		at := before(line, &v)
+		for i, y := range x[:n] {
+			if dst[i] = int64(at[i]); right && y == math.MaxInt64 {
+				dst[i] = int64(len(line))
+			}
+		}
+		dst, x = dst[n:], x[n:]
+	}
+}
+
+// before halves a line of integers without branches that depend on them: which way they go is not to be
+// foreseen.
+func before(line []int64, v *[4]int64) (at [4]int) {
+	n := len(line)
+	a, b, c, d := 0, 0, 0, 0
 	for n > 1 {
 		half := n >> 1
-		if line[at+half-1] < v {
-			at += half
-		}
+		a += half & -below(line[a+half-1], v[0])
+		b += half & -below(line[b+half-1], v[1])
+		c += half & -below(line[c+half-1], v[2])
+		d += half & -below(line[d+half-1], v[3])
 		n -= half
 	}
-	if n == 1 && line[at] < v {
-		at++
+	at = [4]int{a, b, c, d}
+	if n == 1 {
+		for i, p := range at {
+			at[i] += below(line[p], v[i])
+		}
 	}
 	return at
 }
 
-func behindEqual(line []int64, v int64) int {
-	at, n := 0, len(line)
-	for n > 1 {
-		half := n >> 1
-		if line[at+half-1] <= v {
-			at += half
-		}
-		n -= half
-	}
-	if n == 1 && line[at] <= v {
-		at++
-	}
-	return at
+// below is 1 where x is below y, and otherwise 0: the borrow of a subtraction. The compiler makes a branch
+// of a comparison here.
+func below(x, y int64) int {
+	_, borrow := bits.Sub64(uint64(x)^1<<63, uint64(y)^1<<63, 0)
+	return int(borrow)
 }
 
 func searchOrdered(line, order []int64, v int64, right bool) int {
