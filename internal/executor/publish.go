@@ -10,12 +10,14 @@ import (
 // publish commits t's value, which is data, in place of what the variable's session has assigned;
 // both locks are held.
 func (v *Variable) publish(t *Tensor) {
-	v.s.core.keepViews(nil, v)
+	v.s.core.keepViews(t.s, v)
 	v.drop(v.s)
 	x := version{s: t.s}
 	x.assign(v, t)
 	v.commit(x)
-	delete(t.s.view, v) // a session sees what it has assigned
+	if t.s.viewed(v) != nil {
+		delete(t.s.view.versions, v) // a session sees what it has assigned
+	}
 }
 
 // Publish commits the values of tensors to variables, all at one moment. It syncs those that are

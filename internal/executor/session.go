@@ -127,8 +127,7 @@ type Session struct {
 	walker  graph.Walker
 	pending []*Tensor // recorded since the last step, held until then
 	// assigned, undo and undos are changed with the session locked and core.mu held for reading, or with
-	// core.mu held for writing; using is guarded by core.mu alone, and view by the lock of the session's
-	// part of the viewers.
+	// core.mu held for writing; using is guarded by core.mu alone.
 	assigned []due
 	// sweepAssignedAt is the length of assigned at which addInitial goes through it.
 	sweepAssignedAt int
@@ -152,10 +151,8 @@ type Session struct {
 	tracing *trace // inside Trace
 	bodies  int    // of loops that are being recorded, one in the other
 	using   *Snapshot
-	viewing bool // the session's view has begun
-	view    map[*Variable]*version
-	self    weak.Pointer[Session] // in core.viewers
-	calls   uint64                // of traced functions that draw random numbers
+	view    sessionView
+	calls   uint64 // of traced functions that draw random numbers
 
 	owner     any                 // of the failures of the session's runs (devicelock.Failure)
 	gate      *semaphore.Weighted // held while a function is traced

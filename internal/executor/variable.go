@@ -23,6 +23,7 @@ type Variable struct {
 	committed version
 	pending   []version // of the sessions that have assigned it, one each
 	initial   *Tensor   // the IR of the initial value until that is known to be computed
+	replaced  uint64    // the number of the commit of the present version, if that found viewers
 	shape     ir.Shape
 	kind      ir.LeafKind // of leaves: the shape, and the device of the data
 }
@@ -219,7 +220,7 @@ func (v *Variable) choose(s *Session) *version {
 	if x == nil && s.using != nil {
 		x = s.using.versions[v]
 	}
-	if x == nil && s.viewing {
+	if x == nil && s.view.begun {
 		x = s.viewed(v)
 	}
 	if x == nil {

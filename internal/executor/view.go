@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"sync"
@@ -20,98 +21,183 @@ import (
 // replaces values looks for viewers with all its variables held. So a view that does not get an old
 // value from a commit begins after it, for all that the commit changes. Commits that have no variable in
 // common may be in one order for one view and in the other for another.
+//
+// Commits take no lock of viewers, since one that waits for a processor would stop all others: they read
+// lists that do not change, and push what a view gets onto a stack of its session.
 
 // viewers are the sessions whose view has begun; weak, since a session may be dropped.
 type viewers struct {
 	some  atomic.Uint64 // a bit for each part that has sessions
+	count atomic.Uint64 // numbers commits that found viewers, and views
 	parts [64]viewersPart
 }
 
 type viewersPart struct {
-	mu   sync.Mutex // guards list, and the views of the sessions in it
-	list []weak.Pointer[Session]
-	_    [32]byte // another processor's part is in another line of the cache
+	mu   sync.Mutex // held to replace list
+	list atomic.Pointer[[]weak.Pointer[Session]]
+	_    [48]byte // another processor's part is in another line of the cache
 }
 
-// set makes the list that of part i, which is locked.
-func (vs *viewers) set(i int, list []weak.Pointer[Session]) {
-	before, now := len(vs.parts[i].list) > 0, len(list) > 0
-	vs.parts[i].list = list
-	switch {
-	case now && !before:
-		vs.some.Or(1 << i)
-	case before && !now:
-		vs.some.And(^uint64(1 << i))
-	}
+// sessionView is what a session sees in place of committed values. The session's lock guards what is not atomic.
+type sessionView struct {
+	begun bool
+	// number tells the session's views apart. since is a number of viewers.count: commits with a smaller
+	// one may be in the view, others are not. It is the largest number while the view begins.
+	number, since atomic.Uint64
+	given         atomic.Pointer[givenVersion] // by commits, the latest first
+	versions      map[*Variable]*version       // those that viewed has taken from given
+	alone         *[]weak.Pointer[Session]     // the session, for a part that has no other
 }
 
-// of returns the part of a session, and which it is.
-func (vs *viewers) of(s *Session) (*viewersPart, int) {
+// givenVersion is a version that a commit has given to a view.
+type givenVersion struct {
+	number uint64 // of the view
+	v      *Variable
+	x      *version
+	next   *givenVersion
+}
+
+// replace makes the part's list that with or without a session.
+func (vs *viewers) replace(s *Session, change func(list []weak.Pointer[Session]) []weak.Pointer[Session]) {
 	i := int(s.id % uint64(len(vs.parts)))
-	return &vs.parts[i], i
-}
-
-// look begins the session's view, if the variable is another's and it has not begun; the
-// session is locked, and core.mu held, if only for reading.
-func (s *Session) look(v *Variable) {
-	if s == v.s || s.viewing {
+	p := &vs.parts[i]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []weak.Pointer[Session]
+	if old := p.list.Load(); old != nil {
+		list = *old
+	}
+	if list = change(list); len(list) == 0 {
+		p.list.Store(nil)
+		vs.some.And(^uint64(1 << i))
 		return
 	}
-	s.viewing = true
-	if s.self == (weak.Pointer[Session]{}) {
-		s.self = weak.Make(s)
+	if len(list) == 1 && list[0] == (*s.view.alone)[0] {
+		p.list.Store(s.view.alone)
+	} else {
+		p.list.Store(&list)
 	}
-	part, i := s.core.viewers.of(s)
-	part.mu.Lock()
-	s.core.viewers.set(i, append(part.list, s.self))
-	part.mu.Unlock()
+	vs.some.Or(1 << i)
+}
+
+func dropped(w weak.Pointer[Session]) bool { return w.Value() == nil }
+
+// look begins the session's view, if the variable is another's and it has not begun; the session is
+// locked, and the variable held.
+func (s *Session) look(v *Variable) {
+	w := &s.view
+	if s == v.s || w.begun {
+		return
+	}
+	w.begun = true
+	if w.alone == nil {
+		w.alone = &[]weak.Pointer[Session]{weak.Make(s)}
+	}
+	w.since.Store(math.MaxUint64)
+	w.number.Add(1)
+	vs := &s.core.viewers
+	vs.replace(s, func(list []weak.Pointer[Session]) []weak.Pointer[Session] {
+		if len(list) == 0 {
+			return *w.alone
+		}
+		return append(slices.DeleteFunc(slices.Clone(list), dropped), (*w.alone)[0])
+	})
+	w.since.Store(vs.count.Add(1))
 }
 
 // viewed returns the version that a commit has given to the session's view, or nil; the session is
 // locked.
 func (s *Session) viewed(v *Variable) *version {
-	part, _ := s.core.viewers.of(s)
-	part.mu.Lock()
-	defer part.mu.Unlock()
-	return s.view[v]
+	w := &s.view
+	var first *givenVersion
+	for g := w.given.Swap(nil); g != nil; { // the oldest first
+		g, g.next, first = g.next, first, g
+	}
+	for g := first; g != nil; g = g.next {
+		if g.number == w.number.Load() && w.versions[g.v] == nil {
+			if w.versions == nil {
+				w.versions = map[*Variable]*version{}
+			}
+			w.versions[g.v] = g.x
+		}
+	}
+	return w.versions[v]
 }
 
 // endView lets the session see what is committed now; the session is locked.
 func (s *Session) endView() {
-	if !s.viewing {
+	w := &s.view
+	if !w.begun {
 		return
 	}
-	s.viewing = false
-	part, i := s.core.viewers.of(s)
-	part.mu.Lock()
-	defer part.mu.Unlock()
-	if len(s.view) <= 64 {
-		clear(s.view) // so that a commit need not make it anew
-	} else {
-		s.view = nil
-	}
-	its, last := slices.Index(part.list, s.self), len(part.list)-1
-	part.list[its] = part.list[last]
-	s.core.viewers.set(i, part.list[:last])
+	w.begun, w.versions = false, nil
+	s.core.viewers.replace(s, func(list []weak.Pointer[Session]) []weak.Pointer[Session] {
+		if len(list) == 1 {
+			return nil
+		}
+		return slices.DeleteFunc(slices.Clone(list), func(other weak.Pointer[Session]) bool {
+			return other == (*w.alone)[0] || dropped(other)
+		})
+	})
+	w.number.Add(1) // what is given from now on is for no view
+	w.given.Store(nil)
 }
 
 // keepViews gives the committed versions of variables, which session s is about to replace, to the
 // sessions whose view has begun; core.mu is held. It comes before data may be donated.
 func (c *core) keepViews(s *Session, vars ...*Variable) {
-	some := c.viewers.some.Load()
-	if some == 0 || len(vars) == 0 {
+	vs := &c.viewers
+	if vs.some.Load() == 0 || len(vars) == 0 {
 		return
 	}
-	olds := make([]*version, len(vars))
-	for i, v := range vars {
-		olds[i] = v.kept()
+	now := vs.count.Add(1) // before looking for viewers: those that are not found have a greater number
+	var olds []*version
+	own := false
+	for some := vs.some.Load(); some != 0; some &= some - 1 {
+		list := vs.parts[bits.TrailingZeros64(some)].list.Load()
+		if list == nil {
+			continue
+		}
+		for _, w := range *list {
+			viewer := w.Value()
+			if viewer == nil || viewer == s {
+				own = own || viewer != nil
+				continue
+			}
+			if olds == nil {
+				olds = make([]*version, len(vars))
+				for i, v := range vars {
+					olds[i] = v.kept()
+				}
+			}
+			viewer.view.give(viewer, vars, olds)
+		}
 	}
-	for ; some != 0; some &= some - 1 {
-		i := bits.TrailingZeros64(some)
-		p := &c.viewers.parts[i]
-		p.mu.Lock()
-		c.viewers.set(i, slices.DeleteFunc(p.list, func(w weak.Pointer[Session]) bool { return !keepView(w.Value(), s, vars, olds) }))
-		p.mu.Unlock()
+	if own {
+		return // the session's own view has the new versions, and is given them when they are replaced
+	}
+	for i := range olds {
+		if olds[i] != nil {
+			vars[i].replaced = now
+		}
+	}
+}
+
+// give gives the view of a session those versions of variables that may be in it. A version that was
+// committed by a commit with a greater number than the view's is none of them: the view has been given
+// the one before.
+func (w *sessionView) give(viewer *Session, vars []*Variable, olds []*version) {
+	number, since := w.number.Load(), w.since.Load()
+	for i, v := range vars {
+		if viewer == v.s || olds[i] == nil || v.replaced > since {
+			continue
+		}
+		if d := olds[i].data; d != nil {
+			d.escape()
+		}
+		g := &givenVersion{number: number, v: v, x: olds[i]}
+		for g.next = w.given.Load(); !w.given.CompareAndSwap(g.next, g); g.next = w.given.Load() {
+		}
 	}
 }
 
@@ -129,25 +215,4 @@ func (v *Variable) kept() *version {
 		old.pend = &again
 	}
 	return &old
-}
-
-// keepView gives a session the view of which has begun those versions of variables that it has none of, unless it is that of
-// session s, and reports whether there still is such a session; its part of the viewers is locked.
-func keepView(viewer, s *Session, vars []*Variable, olds []*version) bool {
-	if viewer == nil {
-		return false
-	}
-	for i, v := range vars {
-		if viewer == s || viewer == v.s || olds[i] == nil || viewer.view[v] != nil {
-			continue
-		}
-		if d := olds[i].data; d != nil {
-			d.escape()
-		}
-		if viewer.view == nil {
-			viewer.view = map[*Variable]*version{}
-		}
-		viewer.view[v] = olds[i]
-	}
-	return true
 }
