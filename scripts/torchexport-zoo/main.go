@@ -38,7 +38,10 @@ func main() {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	_ = json.NewEncoder(os.Stdout).Encode(r)
+	if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
 }
 
 type zoo struct {
@@ -232,10 +235,19 @@ func (z *zoo) gradients(ctx context.Context, r *row) error {
 			return err
 		}
 	}
+	largest := 0.0
 	for i, n := range names {
 		if err := z.gradient(ctx, r, n, grads[i]); err != nil {
 			return err
 		}
+		most, err := grads[i].Cast(loris.F64).Abs().Amax().Item(ctx)
+		if err != nil {
+			return err
+		}
+		largest = max(largest, most)
+	}
+	if !(largest > 0) || math.IsInf(largest, 0) {
+		return fmt.Errorf("nothing is compared: the largest gradient is %v", largest)
 	}
 	return nil
 }
