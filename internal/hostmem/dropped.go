@@ -18,28 +18,29 @@ const (
 	collectPause = 20
 )
 
-// nudge is the collections that fresh storage has caused.
-var nudge struct {
-	fresh  atomic.Int64 // bytes since the last one
-	busy   atomic.Bool
-	resume atomic.Int64 // when the next may begin, in nanoseconds since began
+// collections starts the collections that an Allocator's fresh storage is worth.
+type collections struct {
+	fresh   atomic.Int64 // bytes since the last one
+	running atomic.Bool
+	resume  atomic.Pointer[time.Time] // when the next may begin; nil before the first
 }
 
-var began = time.Now()
-
-// noteFresh counts fresh storage and has the collector look for storage that was dropped, beside the
-// caller, where that has become much.
-func noteFresh(bytes int64) {
-	n := &nudge
-	if n.fresh.Add(bytes) < collectBytes || int64(time.Since(began)) < n.resume.Load() || !n.busy.CompareAndSwap(false, true) {
+// add counts fresh storage and has the collector look for storage that was dropped, beside the caller,
+// where that has become much.
+func (c *collections) add(bytes int64) {
+	if c.fresh.Add(bytes) < collectBytes {
 		return
 	}
-	n.fresh.Store(0)
+	if t := c.resume.Load(); t != nil && time.Now().Before(*t) || !c.running.CompareAndSwap(false, true) {
+		return
+	}
+	c.fresh.Store(0)
 	go func() {
-		begin := time.Since(began)
+		begin := time.Now()
 		runtime.GC()
-		end := time.Since(began)
-		n.resume.Store(int64(end + collectPause*(end-begin)))
-		n.busy.Store(false)
+		end := time.Now()
+		resume := end.Add(collectPause * end.Sub(begin))
+		c.resume.Store(&resume)
+		c.running.Store(false)
 	}()
 }

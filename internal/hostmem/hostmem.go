@@ -48,6 +48,8 @@ type Allocator struct {
 
 	guarded bool // see Guard; set before the first buffer is made
 
+	collections collections
+
 	runs    atomic.Uint64
 	keeping map[weak.Pointer[Buffer]]struct{} // guarded by mu: buffers that keep something
 }
@@ -182,7 +184,7 @@ func (a *Allocator) take(n int, live *atomic.Int64, limit int64) (*block, error)
 			return nil, oom
 		}
 		b = newBlock(c)
-		noteFresh(int64(classSize(c)))
+		a.collections.add(int64(classSize(c)))
 	}
 	b.account.live, b.account.bytes = live, int64(n)
 	live.Add(int64(n))
