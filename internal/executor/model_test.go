@@ -346,6 +346,8 @@ func TestStepsRegressions(t *testing.T) {
 	for _, seed := range []uint64{
 		// A pending initial value was lost in the step after one that could not be compiled.
 		4304, 4561, 4898, 4921, 5814,
+		// A session lost what it had published itself while its view was that of before a commit.
+		426, 1274, 1333, 1391, 1604, 2269,
 	} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { stepsAgainstModel(t, seed) })
 	}

@@ -42,7 +42,8 @@ type viewersPart struct {
 type sessionView struct {
 	begun bool
 	// number tells the session's views apart. since is a number of viewers.count: commits with a smaller
-	// one may be in the view, others are not. It is the largest number while the view begins.
+	// one may be in the view, others are not, but for the session's own, the last of which it is from then
+	// on. It is the largest number while the view begins.
 	number, since atomic.Uint64
 	given         atomic.Pointer[givenVersion] // by commits, the latest first
 	versions      map[*Variable]*version       // those that viewed has taken from given
@@ -174,7 +175,7 @@ func (c *core) keepViews(s *Session, vars ...*Variable) {
 		}
 	}
 	if own {
-		return // the session's own view has the new versions, and is given them when they are replaced
+		s.view.since.Store(now) // it has the new versions, and is given them when they are replaced
 	}
 	for i := range olds {
 		if olds[i] != nil {
