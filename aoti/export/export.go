@@ -119,9 +119,6 @@ func plan(ctx context.Context, models []*model, programs []*graph.Program, o *Op
 		return nil, err
 	}
 	m.hash = programs[0].Hash()
-	if m.device, err = o.checkDevice(); err != nil {
-		return nil, err
-	}
 	if m.device == deviceCUDA {
 		optimised, err := m.planCUDA(ctx, programs[0], o)
 		if err == nil {
@@ -154,7 +151,7 @@ func (vs *variants) write(ctx context.Context, w io.Writer, o *Options) (err err
 	}()
 	compiler, err := o.compiler()
 	if err == nil {
-		_, err = o.checkDevice()
+		vs.device, err = o.checkDevice()
 	}
 	if err != nil {
 		return err

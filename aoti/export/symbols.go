@@ -86,6 +86,7 @@ type variants struct {
 	at      func(inputs []ir.Shape) (variant, error) // for inputs of other sizes
 	model   func(v *variant) (*model, error)         // whose parameters are known
 	inputs  []ir.Shape                               // an example
+	device  string                                   // write reads it of the Options
 }
 
 // resized returns the variant where symbols have other values.
@@ -136,7 +137,7 @@ func (vs *variants) planFrom(ctx context.Context, o *Options) (*encoder, error) 
 	if err != nil {
 		return nil, err
 	}
-	m.symbols = vs.symbols
+	m.symbols, m.device = vs.symbols, vs.device
 	models, programs := []*model{m}, []*graph.Program{origin.program}
 	if len(vs.symbols) > 0 {
 		least, err := vs.resized(func(s *symbol, _ int) int { return s.Min })
