@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Kernels with operands whose columns lie apart, since their rows adjoin or every second is one: whole, a part of a larger matrix,
-// several dimensions, in sizes around those of units and of the least that is transposed.
+// Kernels with operands whose columns lie apart, since their rows adjoin or every second is one: whole,
+// a part of a larger matrix, several dimensions, in sizes around those of units and of the least that
+// is transposed.
 func TestApartOperands(t *testing.T) {
 	type sizes struct{ rows, cols int }
 	for name, text := range map[string]string{

@@ -8,16 +8,16 @@ import (
 	"github.com/loris-ml/loris/internal/ir"
 )
 
-// Variable is a value that lives across steps. It has one committed value, which all sessions see,
-// and for each session that has assigned it since its last step a pending one, which only that
-// session sees. The end of the session's step makes the pending values of all its variables the
-// committed ones at one moment, with the locks of all of them held; a value that is still being computed then is a
-// placeholder, for which readers wait. Where several sessions assign one variable, the step that
-// ends last wins.
+// Variable is a value that lives across steps. It has one committed value, which all sessions see, and
+// for each session that has assigned it since its last step a pending one, which only that session
+// sees. The end of the session's step makes the pending values of all its variables the committed ones
+// at one moment, with the locks of all of them held; a value that is still being computed then is a
+// placeholder, for which readers wait. Where several sessions assign one variable, the step that ends
+// last wins.
 //
-// All fields but s and shape, which never change, are guarded by core.mu, or by the variable's stripe with
-// core.mu held for reading; where a comment says that core.mu is held, both are meant. Pending tensors of
-// versions belong to sessions that may not be locked: lock.go says what may be read of them.
+// All fields but s and shape, which never change, are guarded by core.mu, or by the variable's stripe
+// with core.mu held for reading; where a comment says that core.mu is held, both are meant. Pending
+// tensors of versions belong to sessions that may not be locked: lock.go says what may be read of them.
 type Variable struct {
 	s         *Session
 	committed version

@@ -15,7 +15,6 @@ import (
 // old version to the sessions whose view has begun; those which have taken no value cost it nothing.
 // Of its own variables a session always sees the last committed value: a program that waits for
 // goroutines with forks, and then reads what they have trained, need not know of views.
-
 //
 // A session enters the viewers with the variable held from which it takes its first value, and what
 // replaces values looks for viewers with all its variables held. So a view that does not get an old
@@ -38,7 +37,8 @@ type viewersPart struct {
 	_    [48]byte // another processor's part is in another line of the cache
 }
 
-// sessionView is what a session sees in place of committed values. The session's lock guards what is not atomic.
+// sessionView is what a session sees in place of committed values. The session's lock guards what is not
+// atomic.
 type sessionView struct {
 	begun bool
 	// number tells the session's views apart. since is a number of viewers.count: commits with a smaller
