@@ -66,8 +66,8 @@ var (
 )
 
 // strip writes the loop over blocks of 8 rows: 16 elements of each row of dst are gathered from columns of
-// src.
-func strip(name, doc, signature string, size uint64, block func(dst, src reg.GPVirtual, width, step reg.Register)) {
+// src. load fills vector i from columns i and i+8 of a block, whose halves lo and hi interleave.
+func strip(name, doc, signature string, size uint64, vectors []reg.VecPhysical, load func(i int, near, far Mem), lo, hi func(a, b, to Op)) {
 	TEXT(name, NOSPLIT, signature)
 	Doc(doc)
 	Pragma("noescape")
@@ -78,7 +78,20 @@ func strip(name, doc, signature string, size uint64, block func(dst, src reg.GPV
 		SHLQ(Imm(1), step)
 	}
 	Label("next")
-	block(dst, src, width, step)
+	near, far := GP64(), GP64()
+	MOVQ(src, near)
+	LEAQ(Mem{Base: src, Index: step, Scale: 8}, far)
+	for i := range 8 {
+		load(i, Mem{Base: near}, Mem{Base: far})
+		if i < 7 {
+			ADDQ(step, near)
+			ADDQ(step, far)
+		}
+	}
+	for _, row := range rounds(vectors, lo, hi) {
+		VMOVDQU(row, Mem{Base: dst})
+		ADDQ(width, dst)
+	}
 	ADDQ(Imm(8*size), src)
 	SUBQ(Imm(8), n)
 	JNZ(LabelRef("next"))
@@ -88,45 +101,23 @@ func strip(name, doc, signature string, size uint64, block func(dst, src reg.GPV
 
 func halves() {
 	strip("transpose16AVX2", "transpose16AVX2 sets element (k, c) of dst, rows width apart, to element k + c·step of src, for k below n, a multiple of 8 above zero, and c below 16.",
-		"func(dst, src *uint16, width, step, n int)", 2, func(dst, src reg.GPVirtual, width, step reg.Register) {
-			near, far := GP64(), GP64()
-			MOVQ(src, near)
-			LEAQ(Mem{Base: src, Index: step, Scale: 8}, far)
-			for i := range 8 {
-				VMOVDQU(Mem{Base: near}, xmm[i])
-				VINSERTI128(Imm(1), Mem{Base: far}, ymm[i], ymm[i])
-				if i < 7 {
-					ADDQ(step, near)
-					ADDQ(step, far)
-				}
-			}
-			for _, row := range rounds(ymm, func(a, b, to Op) { VPUNPCKLWD(a, b, to) }, func(a, b, to Op) { VPUNPCKHWD(a, b, to) }) {
-				VMOVDQU(row, Mem{Base: dst})
-				ADDQ(width, dst)
-			}
-		})
+		"func(dst, src *uint16, width, step, n int)", 2, ymm,
+		func(i int, near, far Mem) {
+			VMOVDQU(near, xmm[i])
+			VINSERTI128(Imm(1), far, ymm[i], ymm[i])
+		},
+		func(a, b, to Op) { VPUNPCKLWD(a, b, to) }, func(a, b, to Op) { VPUNPCKHWD(a, b, to) })
 }
 
 func octets() {
 	strip("transpose8AVX2", "transpose8AVX2 is transpose16AVX2 of bytes.",
-		"func(dst, src *uint8, width, step, n int)", 1, func(dst, src reg.GPVirtual, width, step reg.Register) {
-			near, far := GP64(), GP64()
-			MOVQ(src, near)
-			LEAQ(Mem{Base: src, Index: step, Scale: 8}, far)
-			for i := range 8 {
-				VMOVQ(Mem{Base: near}, xmm[i])
-				VMOVQ(Mem{Base: far}, xmm[9])
-				VPUNPCKLBW(xmm[9], xmm[i], xmm[i])
-				if i < 7 {
-					ADDQ(step, near)
-					ADDQ(step, far)
-				}
-			}
-			for _, row := range rounds(xmm, func(a, b, to Op) { VPUNPCKLBW(a, b, to) }, func(a, b, to Op) { VPUNPCKHBW(a, b, to) }) {
-				VMOVDQU(row, Mem{Base: dst})
-				ADDQ(width, dst)
-			}
-		})
+		"func(dst, src *uint8, width, step, n int)", 1, xmm,
+		func(i int, near, far Mem) {
+			VMOVQ(near, xmm[i])
+			VMOVQ(far, xmm[9])
+			VPUNPCKLBW(xmm[9], xmm[i], xmm[i])
+		},
+		func(a, b, to Op) { VPUNPCKLBW(a, b, to) }, func(a, b, to Op) { VPUNPCKHBW(a, b, to) })
 }
 
 // pairs writes a loop over blocks of a vector of elements on one side and two on the other, where every
