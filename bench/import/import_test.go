@@ -2,7 +2,11 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/loris-ml/loris/internal/ir"
@@ -31,9 +35,35 @@ func TestOutputsAreHeldAgainstTheFile(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	for _, args := range [][]string{{}, {"--threads", "0", "m"}, {"--rounds", "0", "m"}} {
+	for _, args := range [][]string{
+		{}, {"--threads", "0", "m"}, {"--rounds", "0", "m"}, {"--functions", "f.py"}, {"--functions", "f.py", "--python", "p", "m"},
+		{"--functions", "f.py", "--python", "p", "--cpu"}, {"--functions", "f.py", "--python", "p", "--only", "("},
+	} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%q is taken", args)
 		}
+	}
+}
+
+func TestFunctionsByRatio(t *testing.T) {
+	var b strings.Builder
+	err := reportFunctions(&b, "2", settings{}, []timing{
+		{name: "fast", compiled: 1, eager: 4, compile: 2}, {name: "slow", compiled: 6, eager: 3}, {name: "none", why: errors.New("refused")},
+		{name: "apart", compiled: 1, eager: 1, off: 1},
+	})
+	var order []string
+	for line := range strings.Lines(b.String()) {
+		if f := strings.Fields(line); len(f) > 5 && strings.Contains(f[0], ".") {
+			order = append(order, f[0]+" "+f[5])
+		}
+	}
+	if want := []string{"2.00 slow", "1.00 apart", "0.50 fast"}; !slices.Equal(order, want) {
+		t.Errorf("%q, want %q", order, want)
+	}
+	if !strings.Contains(b.String(), "3 functions, median 1.00, above 1.1 1, above 1.5 1") {
+		t.Error(b.String())
+	}
+	if s := fmt.Sprint(err); !strings.Contains(s, "none: refused") || !strings.Contains(s, "apart: results are off by 1 ") {
+		t.Error(s)
 	}
 }

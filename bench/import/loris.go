@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/loris-ml/loris"
 	"github.com/loris-ml/loris/aoti"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/tensorfile"
 	"github.com/loris-ml/loris/model"
@@ -59,18 +59,33 @@ func (e *example) off(outs [][]byte) (float64, error) {
 	}
 	worst := 0.0
 	for i, want := range e.out {
-		if want.shape.DType() != ir.F32 || len(outs[i]) != len(want.data) {
+		if len(outs[i]) != len(want.data) {
 			return 0, fmt.Errorf("output %d has %d bytes, the file's is %v", i, len(outs[i]), want.shape)
 		}
 		largest, d := 0.0, 0.0
-		for k := 0; k < len(want.data); k += 4 {
-			a := float64(math.Float32frombits(binary.LittleEndian.Uint32(outs[i][k:])))
-			b := float64(math.Float32frombits(binary.LittleEndian.Uint32(want.data[k:])))
-			largest, d = max(largest, math.Abs(b)), max(d, math.Abs(a-b))
+		for k := range want.shape.Numel() {
+			a, b := number(want.shape.DType(), outs[i], k), number(want.shape.DType(), want.data, k)
+			if !math.IsInf(b, 0) {
+				largest = max(largest, math.Abs(b))
+			}
+			if a != b && !(math.IsNaN(a) && math.IsNaN(b)) {
+				d = max(d, math.Abs(a-b))
+			}
 		}
-		worst = max(worst, d/largest)
+		if d > 0 {
+			d /= largest
+		}
+		worst = max(worst, d)
 	}
 	return worst, nil
+}
+
+// number returns an element of a tensor's data.
+func number(d ir.DType, data []byte, i int) float64 {
+	if d.IsFloatOrF8() {
+		return elements.Float(d, data, i)
+	}
+	return float64(elements.Int(d, data, i))
 }
 
 // timed returns a turn of runs of f.

@@ -13,6 +13,11 @@
 // other work that can still be compared, best with --threads 1, since idle threads that poll count.
 //
 // With --load it times loading alone, beside os.ReadFile of the same files, by turns in one process.
+//
+// With --functions it times the functions of a Python file instead, which PyTorch exports, beside PyTorch as it is and
+// with --compile beside torch.compile:
+//
+//	go run ./bench/import --python .venv/bin/python --functions bench/import/functions.py --compile
 package main
 
 import (
@@ -24,6 +29,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +51,11 @@ type settings struct {
 	load    bool
 	cpu     bool
 	bases   []string
+
+	functions string         // file; "" times models
+	only      *regexp.Regexp // names of functions
+	compile   bool
+	keepPages bool
 }
 
 func parse(args []string) (s settings, err error) {
@@ -55,10 +66,25 @@ func parse(args []string) (s settings, err error) {
 	f.DurationVar(&s.turn, "turn", 300*time.Millisecond, "length of a turn")
 	f.BoolVar(&s.load, "load", false, "time loading beside reading the files, and nothing else")
 	f.BoolVar(&s.cpu, "cpu", false, "count processor time, not time on the clock")
+	f.StringVar(&s.functions, "functions", "", "time the functions of this Python file instead of models")
+	s.only = regexp.MustCompile("")
+	f.Func("only", "regular expression of the functions", func(v string) (err error) {
+		s.only, err = regexp.Compile(v)
+		return err
+	})
+	f.BoolVar(&s.compile, "compile", false, "run functions with torch.compile, too")
+	f.BoolVar(&s.keepPages, "keep-pages", false, "tell PyTorch's malloc to keep its pages where it runs functions")
 	if err := f.Parse(args); err != nil {
 		return s, err
 	}
-	if s.bases = f.Args(); len(s.bases) == 0 || s.threads < 1 || s.rounds < 1 {
+	s.bases = f.Args()
+	if s.functions != "" {
+		if len(s.bases) > 0 || s.load || s.cpu || s.python == "" || s.threads < 1 || s.rounds < 1 {
+			return s, errors.New("functions take --python, and neither models nor --load nor --cpu")
+		}
+		return s, nil
+	}
+	if len(s.bases) == 0 || s.threads < 1 || s.rounds < 1 {
 		return s, errors.New("give the models, such as models/resnet18, and positive --threads and --rounds")
 	}
 	return s, nil
@@ -93,6 +119,9 @@ const runtimeName = "onnxruntime"
 const tolerance = 1e-3
 
 func run(ctx context.Context, s settings) error {
+	if s.functions != "" {
+		return compareFunctions(ctx, s)
+	}
 	if s.load {
 		return compareLoads(ctx, s)
 	}
