@@ -57,7 +57,10 @@ func search[T kernels.Number](c *call, order []operand, right bool) {
 		if len(order) > 0 {
 			places = elements[int64](m, order[0])
 		}
-		kernels.Search(elements[int64](m, out), elements[int64](m, rows), elements[int64](m, x), places, n, perRow, right, lo, hi)
+		w := workers.Get().(*worker)
+		kernels.Search(elements[int64](m, out), elements[int64](m, rows), elements[int64](m, x), places, n, perRow, right,
+			as[int32](w.scratch.bytes(4*kernels.TableMost)), lo, hi)
+		workers.Put(w)
 	})
 }
 

@@ -2208,6 +2208,799 @@ vector:
 	VZEROUPPER
 	RET
 
+// func take1Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+TEXT ·take1Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ    (DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVBLZX (CX)(R8*1), R8
+	MOVB    R8, (AX)(DI*1)
+	MOVQ    8(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad1
+	MOVBLZX (CX)(R8*1), R8
+	MOVB    R8, 1(AX)(DI*1)
+	MOVQ    16(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad2
+	MOVBLZX (CX)(R8*1), R8
+	MOVB    R8, 2(AX)(DI*1)
+	MOVQ    24(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad3
+	MOVBLZX (CX)(R8*1), R8
+	MOVB    R8, 3(AX)(DI*1)
+	ADDQ    $0x04, DI
+	SUBQ    $0x04, SI
+	JGE     round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ    (DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVBLZX (CX)(R8*1), R8
+	MOVB    R8, (AX)(DI*1)
+	INCQ    DI
+	DECQ    SI
+	JNZ     single
+	JMP     bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
+// func put1Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+TEXT ·put1Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ    (DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVBLZX (CX)(DI*1), R9
+	MOVB    R9, (AX)(R8*1)
+	MOVQ    8(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad1
+	MOVBLZX 1(CX)(DI*1), R9
+	MOVB    R9, (AX)(R8*1)
+	MOVQ    16(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad2
+	MOVBLZX 2(CX)(DI*1), R9
+	MOVB    R9, (AX)(R8*1)
+	MOVQ    24(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad3
+	MOVBLZX 3(CX)(DI*1), R9
+	MOVB    R9, (AX)(R8*1)
+	ADDQ    $0x04, DI
+	SUBQ    $0x04, SI
+	JGE     round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ    (DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVBLZX (CX)(DI*1), R9
+	MOVB    R9, (AX)(R8*1)
+	INCQ    DI
+	DECQ    SI
+	JNZ     single
+	JMP     bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
+// func take2Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+TEXT ·take2Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ    (DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVWLZX (CX)(R8*2), R8
+	MOVW    R8, (AX)(DI*2)
+	MOVQ    8(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad1
+	MOVWLZX (CX)(R8*2), R8
+	MOVW    R8, 2(AX)(DI*2)
+	MOVQ    16(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad2
+	MOVWLZX (CX)(R8*2), R8
+	MOVW    R8, 4(AX)(DI*2)
+	MOVQ    24(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad3
+	MOVWLZX (CX)(R8*2), R8
+	MOVW    R8, 6(AX)(DI*2)
+	ADDQ    $0x04, DI
+	SUBQ    $0x04, SI
+	JGE     round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ    (DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVWLZX (CX)(R8*2), R8
+	MOVW    R8, (AX)(DI*2)
+	INCQ    DI
+	DECQ    SI
+	JNZ     single
+	JMP     bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
+// func put2Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+TEXT ·put2Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ    (DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVWLZX (CX)(DI*2), R9
+	MOVW    R9, (AX)(R8*2)
+	MOVQ    8(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad1
+	MOVWLZX 2(CX)(DI*2), R9
+	MOVW    R9, (AX)(R8*2)
+	MOVQ    16(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad2
+	MOVWLZX 4(CX)(DI*2), R9
+	MOVW    R9, (AX)(R8*2)
+	MOVQ    24(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad3
+	MOVWLZX 6(CX)(DI*2), R9
+	MOVW    R9, (AX)(R8*2)
+	ADDQ    $0x04, DI
+	SUBQ    $0x04, SI
+	JGE     round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ    (DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVWLZX (CX)(DI*2), R9
+	MOVW    R9, (AX)(R8*2)
+	INCQ    DI
+	DECQ    SI
+	JNZ     single
+	JMP     bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
+// func take4Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+TEXT ·take4Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ (DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad0
+	MOVL (CX)(R8*4), R8
+	MOVL R8, (AX)(DI*4)
+	MOVQ 8(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad1
+	MOVL (CX)(R8*4), R8
+	MOVL R8, 4(AX)(DI*4)
+	MOVQ 16(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad2
+	MOVL (CX)(R8*4), R8
+	MOVL R8, 8(AX)(DI*4)
+	MOVQ 24(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad3
+	MOVL (CX)(R8*4), R8
+	MOVL R8, 12(AX)(DI*4)
+	ADDQ $0x04, DI
+	SUBQ $0x04, SI
+	JGE  round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ (DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad0
+	MOVL (CX)(R8*4), R8
+	MOVL R8, (AX)(DI*4)
+	INCQ DI
+	DECQ SI
+	JNZ  single
+	JMP  bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
+// func put4Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+TEXT ·put4Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ (DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad0
+	MOVL (CX)(DI*4), R9
+	MOVL R9, (AX)(R8*4)
+	MOVQ 8(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad1
+	MOVL 4(CX)(DI*4), R9
+	MOVL R9, (AX)(R8*4)
+	MOVQ 16(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad2
+	MOVL 8(CX)(DI*4), R9
+	MOVL R9, (AX)(R8*4)
+	MOVQ 24(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad3
+	MOVL 12(CX)(DI*4), R9
+	MOVL R9, (AX)(R8*4)
+	ADDQ $0x04, DI
+	SUBQ $0x04, SI
+	JGE  round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ (DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad0
+	MOVL (CX)(DI*4), R9
+	MOVL R9, (AX)(R8*4)
+	INCQ DI
+	DECQ SI
+	JNZ  single
+	JMP  bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
+// func putSum4Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+TEXT ·putSum4Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ (DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad0
+	MOVL (CX)(DI*4), R9
+	ADDL R9, (AX)(R8*4)
+	MOVQ 8(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad1
+	MOVL 4(CX)(DI*4), R9
+	ADDL R9, (AX)(R8*4)
+	MOVQ 16(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad2
+	MOVL 8(CX)(DI*4), R9
+	ADDL R9, (AX)(R8*4)
+	MOVQ 24(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad3
+	MOVL 12(CX)(DI*4), R9
+	ADDL R9, (AX)(R8*4)
+	ADDQ $0x04, DI
+	SUBQ $0x04, SI
+	JGE  round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ (DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad0
+	MOVL (CX)(DI*4), R9
+	ADDL R9, (AX)(R8*4)
+	INCQ DI
+	DECQ SI
+	JNZ  single
+	JMP  bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
+// func take8Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+TEXT ·take8Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ (DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad0
+	MOVQ (CX)(R8*8), R8
+	MOVQ R8, (AX)(DI*8)
+	MOVQ 8(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad1
+	MOVQ (CX)(R8*8), R8
+	MOVQ R8, 8(AX)(DI*8)
+	MOVQ 16(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad2
+	MOVQ (CX)(R8*8), R8
+	MOVQ R8, 16(AX)(DI*8)
+	MOVQ 24(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad3
+	MOVQ (CX)(R8*8), R8
+	MOVQ R8, 24(AX)(DI*8)
+	ADDQ $0x04, DI
+	SUBQ $0x04, SI
+	JGE  round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ (DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad0
+	MOVQ (CX)(R8*8), R8
+	MOVQ R8, (AX)(DI*8)
+	INCQ DI
+	DECQ SI
+	JNZ  single
+	JMP  bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
+// func put8Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+TEXT ·put8Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ (DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad0
+	MOVQ (CX)(DI*8), R9
+	MOVQ R9, (AX)(R8*8)
+	MOVQ 8(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad1
+	MOVQ 8(CX)(DI*8), R9
+	MOVQ R9, (AX)(R8*8)
+	MOVQ 16(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad2
+	MOVQ 16(CX)(DI*8), R9
+	MOVQ R9, (AX)(R8*8)
+	MOVQ 24(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad3
+	MOVQ 24(CX)(DI*8), R9
+	MOVQ R9, (AX)(R8*8)
+	ADDQ $0x04, DI
+	SUBQ $0x04, SI
+	JGE  round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ (DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad0
+	MOVQ (CX)(DI*8), R9
+	MOVQ R9, (AX)(R8*8)
+	INCQ DI
+	DECQ SI
+	JNZ  single
+	JMP  bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
+// func putSum8Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+TEXT ·putSum8Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ (DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad0
+	MOVQ (CX)(DI*8), R9
+	ADDQ R9, (AX)(R8*8)
+	MOVQ 8(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad1
+	MOVQ 8(CX)(DI*8), R9
+	ADDQ R9, (AX)(R8*8)
+	MOVQ 16(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad2
+	MOVQ 16(CX)(DI*8), R9
+	ADDQ R9, (AX)(R8*8)
+	MOVQ 24(DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad3
+	MOVQ 24(CX)(DI*8), R9
+	ADDQ R9, (AX)(R8*8)
+	ADDQ $0x04, DI
+	SUBQ $0x04, SI
+	JGE  round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ (DX)(DI*8), R8
+	CMPQ R8, BX
+	JAE  bad0
+	MOVQ (CX)(DI*8), R9
+	ADDQ R9, (AX)(R8*8)
+	INCQ DI
+	DECQ SI
+	JNZ  single
+	JMP  bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
+// func putSumSinglesIndexed(dst *byte, src *byte, index *int64, size int, n int) int
+// Requires: SSE
+TEXT ·putSumSinglesIndexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ  (DX)(DI*8), R8
+	CMPQ  R8, BX
+	JAE   bad0
+	MOVSS (AX)(R8*4), X0
+	ADDSS (CX)(DI*4), X0
+	MOVSS X0, (AX)(R8*4)
+	MOVQ  8(DX)(DI*8), R8
+	CMPQ  R8, BX
+	JAE   bad1
+	MOVSS (AX)(R8*4), X0
+	ADDSS 4(CX)(DI*4), X0
+	MOVSS X0, (AX)(R8*4)
+	MOVQ  16(DX)(DI*8), R8
+	CMPQ  R8, BX
+	JAE   bad2
+	MOVSS (AX)(R8*4), X0
+	ADDSS 8(CX)(DI*4), X0
+	MOVSS X0, (AX)(R8*4)
+	MOVQ  24(DX)(DI*8), R8
+	CMPQ  R8, BX
+	JAE   bad3
+	MOVSS (AX)(R8*4), X0
+	ADDSS 12(CX)(DI*4), X0
+	MOVSS X0, (AX)(R8*4)
+	ADDQ  $0x04, DI
+	SUBQ  $0x04, SI
+	JGE   round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ  (DX)(DI*8), R8
+	CMPQ  R8, BX
+	JAE   bad0
+	MOVSS (AX)(R8*4), X0
+	ADDSS (CX)(DI*4), X0
+	MOVSS X0, (AX)(R8*4)
+	INCQ  DI
+	DECQ  SI
+	JNZ   single
+	JMP   bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
+// func putSumDoublesIndexed(dst *byte, src *byte, index *int64, size int, n int) int
+// Requires: SSE2
+TEXT ·putSumDoublesIndexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ  (DX)(DI*8), R8
+	CMPQ  R8, BX
+	JAE   bad0
+	MOVSD (AX)(R8*8), X0
+	ADDSD (CX)(DI*8), X0
+	MOVSD X0, (AX)(R8*8)
+	MOVQ  8(DX)(DI*8), R8
+	CMPQ  R8, BX
+	JAE   bad1
+	MOVSD (AX)(R8*8), X0
+	ADDSD 8(CX)(DI*8), X0
+	MOVSD X0, (AX)(R8*8)
+	MOVQ  16(DX)(DI*8), R8
+	CMPQ  R8, BX
+	JAE   bad2
+	MOVSD (AX)(R8*8), X0
+	ADDSD 16(CX)(DI*8), X0
+	MOVSD X0, (AX)(R8*8)
+	MOVQ  24(DX)(DI*8), R8
+	CMPQ  R8, BX
+	JAE   bad3
+	MOVSD (AX)(R8*8), X0
+	ADDSD 24(CX)(DI*8), X0
+	MOVSD X0, (AX)(R8*8)
+	ADDQ  $0x04, DI
+	SUBQ  $0x04, SI
+	JGE   round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ  (DX)(DI*8), R8
+	CMPQ  R8, BX
+	JAE   bad0
+	MOVSD (AX)(R8*8), X0
+	ADDSD (CX)(DI*8), X0
+	MOVSD X0, (AX)(R8*8)
+	INCQ  DI
+	DECQ  SI
+	JNZ   single
+	JMP   bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
+// func prefetchLines(p *byte, n int)
+// Requires: MMX+
+TEXT ·prefetchLines(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), AX
+	MOVQ n+8(FP), CX
+
+line:
+	PREFETCHT0 (AX)
+	ADDQ       $0x40, AX
+	DECQ       CX
+	JNZ        line
+	RET
+
 DATA elementaryConstants<>+0(SB)/8, $0x40862f3333333333
 DATA elementaryConstants<>+8(SB)/8, $0x40862f3333333333
 DATA elementaryConstants<>+16(SB)/8, $0x40862f3333333333

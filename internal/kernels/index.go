@@ -108,10 +108,7 @@ func Gather[T strided.Bits](dst, x []T, index []int64, l *Lines, lo, hi int) {
 	l.runs(&l.base, lo, hi, func(i, pos, _, n int) {
 		row := dst[i : i+n]
 		if step == 0 && l.step == 1 {
-			from := x[pos : pos+l.size]
-			for j, ix := range index[i : i+n] {
-				row[j] = from[checked(ix, len(from))]
-			}
+			takeEach(row, x[pos:pos+l.size], index[i:i+n])
 			return
 		}
 		for j, ix := range index[i : i+n] {
@@ -127,10 +124,8 @@ func Scatter[T strided.Bits](dst []T, index []int64, src []T, view *strided.View
 	step, next := along(&l.base), along(view)
 	l.units(view, lo, hi, func(i, pos, from, n int) {
 		if step == 0 && l.step == 1 && next == 1 {
-			row, part := dst[pos:pos+l.size], src[from:from+n]
-			for j, ix := range index[i : i+n] {
-				row[checked(ix, len(row))] = part[j]
-			}
+			prefetch(dst[min(pos+l.size, len(dst)):min(pos+2*l.size, len(dst))])
+			putEach(dst[pos:pos+l.size], index[i:i+n], src[from:from+n])
 			return
 		}
 		for _, ix := range index[i : i+n] {
@@ -179,7 +174,8 @@ func ScatterReduce[T Number](dst []T, index []int64, src []T, view *strided.View
 		// The commonest ways have loops of their own: a call for each element takes longer than the rest.
 		part := index[i : i+n]
 		if how == CombineSum && step == 0 && l.step == 1 && next == 1 {
-			addScattered(dst[pos:pos+l.size], part, src[from:from+n])
+			prefetch(dst[min(pos+l.size, len(dst)):min(pos+2*l.size, len(dst))])
+			addEach(dst[pos:pos+l.size], part, src[from:from+n])
 			return
 		}
 		if bytes, ok := any(dst).([]uint8); ok && how == CombineMax && step == 0 && l.step == 1 && next == 1 {
@@ -208,15 +204,7 @@ func ScatterReduce[T Number](dst []T, index []int64, src []T, view *strided.View
 	})
 }
 
-// addScattered adds each element of src to the one of a row that index selects.
-func addScattered[T Number](row []T, index []int64, src []T) {
-	src = src[:len(index)]
-	for j, ix := range index {
-		row[checked(ix, len(row))] += src[j]
-	}
-}
-
-// maxScattered is addScattered for the greater of two bytes, with bools the sum. Bytes are compared as words,
+// maxScattered is addEach for the greater of two bytes, with bools the sum. Bytes are compared as words,
 // of which there are conditional moves: which one is greater is not to be foreseen.
 func maxScattered(row []uint8, index []int64, src []uint8) {
 	src = src[:len(index)]
@@ -302,9 +290,11 @@ func IndexSelect[T strided.Bits](dst, x []T, index []int64, size, inner, lo, hi 
 		part := index[first:min(n, first+hi-lo)]
 		to, from := dst[lo*inner:(lo+len(part))*inner], x[o*size*inner:(o+1)*size*inner]
 		if inner == 1 {
-			for j, ix := range part {
-				to[j] = from[checked(ix, size)]
+			if lo += len(part); lo < hi { // the next row is read in no order
+				prefetch(x[(o+1)*size : (o+2)*size])
 			}
+			takeEach(to, from, part)
+			continue
 		} else {
 			for j, ix := range part {
 				p := checked(ix, size) * inner
@@ -332,10 +322,7 @@ func IndexAdd[T Number](dst []T, index []int64, source []T, size, inner, lo, hi 
 	n := len(index)
 	if inner == 1 {
 		for ; lo < hi; lo++ {
-			row, from := dst[lo*size:(lo+1)*size], source[lo*n:(lo+1)*n]
-			for j, ix := range index {
-				row[checked(ix, size)] += from[j]
-			}
+			addEach(dst[lo*size:(lo+1)*size], index, source[lo*n:(lo+1)*n])
 		}
 		return
 	}

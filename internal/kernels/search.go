@@ -9,8 +9,8 @@ import (
 // elements that are smaller, and with right behind those that are equal, too. Lines have n elements and belong to each run of
 // perRow elements of x; with order, which may be nil, element k of a line is the one at
 // place order[k]. It works on elements lo..hi-1 and panics with an IndexError for a
-// place outside of the line.
-func Search(dst, rows, x, order []int64, n, perRow int, right bool, lo, hi int) {
+// place outside of the line. table is scratch memory, TableMost long, that is used without order.
+func Search(dst, rows, x, order []int64, n, perRow int, right bool, table []int32, lo, hi int) {
 	for lo < hi {
 		first := lo / perRow * n
 		end := min(hi, (lo/perRow+1)*perRow)
@@ -20,10 +20,48 @@ func Search(dst, rows, x, order []int64, n, perRow int, right bool, lo, hi int) 
 			for i := lo; i < end; i++ {
 				dst[i] = int64(searchOrdered(line, order[first:first+n], x[i], right))
 			}
+		case tabulates(line, perRow):
+			beforeByTable(dst[lo:end], line, x[lo:end], right, table)
 		default:
 			beforeAll(dst[lo:end], line, x[lo:end], right)
 		}
 		lo = end
+	}
+}
+
+// TableMost is how many entries the table of a search has at most.
+const TableMost = 1 << 14
+
+// tabulates reports whether n searches in a line shall go by a table of all values between its first and
+// its last: where these are few, and it costs less to make than the searches. What is found in a line that
+// is not sorted does not depend on how the searches are cut.
+func tabulates(line []int64, n int) bool {
+	if len(line) == 0 || len(line) > math.MaxInt32 {
+		return false
+	}
+	first, last := line[0], line[len(line)-1]
+	values := uint64(last) - uint64(first) // huge if it is below
+	return first > math.MinInt64 && last < math.MaxInt64 && values < TableMost-2 && int(values)+len(line) <= 4*n
+}
+
+// beforeByTable is beforeAll by a table of how many elements of the line are below each value.
+func beforeByTable(dst []int64, line, x []int64, right bool, table []int32) {
+	first, last := line[0], line[len(line)-1]
+	table = table[:last-first+2]
+	k := 0
+	for i, v := range line {
+		for ; k < len(table)-1 && int64(k) <= v-first; k++ {
+			table[k] = int32(i)
+		}
+	}
+	table[len(table)-1] = int32(len(line))
+	// Nothing is not above v that is not below v+1.
+	lo, hi := first, last+1
+	if right {
+		lo, hi = first-1, last
+	}
+	for i, v := range x {
+		dst[i] = int64(table[min(max(v, lo), hi)-lo])
 	}
 }
 

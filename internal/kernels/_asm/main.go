@@ -127,6 +127,7 @@ func main() {
 		combine(w)
 	}
 	ramps()
+	indexed()
 	GLOBL("elementaryConstants", RODATA|NOPTR)
 	for i, b := range order {
 		for lane := range 8 {

@@ -1,0 +1,24 @@
+//go:build amd64 && !noasm
+
+package kernels
+
+import "unsafe"
+
+// nativeIndexLoops returns the loops over an index, which every such processor can run.
+func nativeIndexLoops() (l indexLoops) {
+	l.take[1], l.take[2], l.take[4], l.take[8] = take1Indexed, take2Indexed, take4Indexed, take8Indexed
+	l.put[1], l.put[2], l.put[4], l.put[8] = put1Indexed, put2Indexed, put4Indexed, put8Indexed
+	l.addInts[4], l.addInts[8] = putSum4Indexed, putSum8Indexed
+	l.addSingles, l.addDoubles = putSumSinglesIndexed, putSumDoublesIndexed
+	return l
+}
+
+// prefetchMost is how many lines of a row are asked for at a time.
+const prefetchMost = 1 << 10
+
+// prefetch asks for the memory of a row that is read soon.
+func prefetch[T any](row []T) {
+	if n := (len(row)*int(unsafe.Sizeof(*new(T))) + 63) / 64; n > 0 {
+		prefetchLines((*byte)(unsafe.Pointer(&row[0])), min(n, prefetchMost))
+	}
+}
