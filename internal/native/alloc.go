@@ -244,8 +244,8 @@ func (g *gen) spare(v val) bool {
 
 // encode emits one operation.
 func (g *gen) encode(o *vop, pos int32) {
-	if o.scalar != nil {
-		o.scalar()
+	if o.scalar != 0 {
+		g.scalars[o.scalar-1]()
 		return
 	}
 	inst := x64.Inst{Op: o.op, Len: max(o.len, 16), EVEX: g.evex(), V: x64.NoReg, Mask: x64.NoReg, Imm: o.imm, Zero: o.zero}
@@ -265,7 +265,7 @@ func (g *gen) encode(o *vop, pos int32) {
 		} else {
 			inst.V = r // maskmov
 		}
-	} else if o.mem != nil && o.mem.masked && g.evex() {
+	} else if o.mem != 0 && g.places[o.mem].masked && g.evex() {
 		inst.Mask = tailMask
 	}
 	switch {
@@ -274,7 +274,7 @@ func (g *gen) encode(o *vop, pos int32) {
 	case o.b != none:
 		g.operand(&inst, o, pos)
 	}
-	if o.mem != nil {
+	if o.mem != 0 {
 		m := g.address(o.mem)
 		inst.Mem = &m
 		if o.op.Gathers() {

@@ -44,22 +44,26 @@ type vinfo struct {
 
 // vop is one machine operation on vals, or scalar code between.
 type vop struct {
-	op  x64.Op
-	len uint8
 	// dst is the result. t is what it is before the operation, for those that
 	// change their destination. a and b are the sources, b the one that can be in
 	// memory. c is the write mask with AVX-512, the selector of vblendv without.
 	dst, t, a, b, c val
 	imm             byte
 	zero            bool
-	mem             *place // takes the place of b; of dst for stores
 	store           bool
-	// scalar emits code on the scratch registers; op is NoOp.
-	scalar func()
+	len             uint8
+	op              x64.Op
+	mem             addr // takes the place of b; of dst for stores
+	// scalar emits code on the scratch registers, if not 0: the number, plus 1, of a function among
+	// the scalars of gen. op is NoOp.
+	scalar int32
 	// next has, for t, a, b and c and for dst, the next op of the region that uses
 	// it.
 	next [5]int32
 }
+
+// addr is a place in memory by its number among the places of gen; 0 is none.
+type addr int32
 
 // place is an address in memory: of an operand if arg is not negative.
 type place struct {
@@ -82,10 +86,12 @@ type gen struct {
 	room    *room // has the memory of ops and vals
 	lowered int   // operations in all regions
 
-	vals []vinfo
-	ops  []vop // of the region being lowered
-	pool []poolEntry
-	at   map[poolKey]val
+	vals    []vinfo
+	ops     []vop // of the region being lowered
+	places  []place
+	scalars []func()
+	pool    []poolEntry
+	at      map[poolKey]val
 
 	slots     int32 // size of the spill memory so far
 	freeSlots []int32
@@ -223,7 +229,16 @@ func (g *gen) fma(op x64.Op, n uint8, t, a, b val) val {
 }
 
 // scalar inserts scalar code.
-func (g *gen) scalar(f func()) { g.add(vop{scalar: f}) }
+func (g *gen) scalar(f func()) {
+	g.scalars = append(g.scalars, f)
+	g.add(vop{scalar: int32(len(g.scalars))})
+}
+
+// addr returns the address of a place.
+func (g *gen) addr(p place) addr {
+	g.places = append(g.places, p)
+	return addr(len(g.places) - 1)
+}
 
 // konst returns the constant with bits in elements of w bytes.
 func (g *gen) konst(w int, bits uint64) val {

@@ -124,7 +124,7 @@ func (g *gen) startTail() {
 	})
 	n := max(g.vl(4), 16)
 	m := x64.Mem{Base: x64.RAX, Index: x64.RBX, Scale: 4}
-	g.tails[0] = g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: &place{arg: -1, mem: m}})
+	g.tails[0] = g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: g.addr(place{arg: -1, mem: m})})
 	if g.wide {
 		g.tails[1] = g.op1(x64.PMOVSXDQ, g.vl(8), g.tails[0])
 	}

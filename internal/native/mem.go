@@ -36,7 +36,8 @@ func inSpill(at int32) x64.Mem { return x64.At(spillBase, at) }
 
 // address returns where a place is; for operands without a register of their own
 // it emits a load of the pointer.
-func (g *gen) address(p *place) x64.Mem {
+func (g *gen) address(at addr) x64.Mem {
+	p := &g.places[at]
 	if p.arg < 0 {
 		return p.mem
 	}
@@ -64,7 +65,8 @@ func (g *gen) pointer(arg int, scratch x64.Reg) x64.Reg {
 	return scratch
 }
 
-var bounce = &place{arg: -1, mem: inSpill(atBounce)}
+// bounce is the address of the bounce buffer.
+const bounce addr = 1
 
 // stride returns how an operand moves along the columns of this region. A Final
 // for a row or for everything is about one element.
@@ -76,9 +78,9 @@ func (g *gen) stride(arg int) loop.Stride {
 }
 
 // element returns the place of the present vector of an operand.
-func (g *gen) element(arg int) *place {
+func (g *gen) element(arg int) addr {
 	size := g.k.Args[arg].DType.Size()
-	return &place{arg: arg, col: true, disp: int32(g.unit * g.lanes * size)}
+	return g.addr(place{arg: arg, col: true, disp: int32(g.unit * g.lanes * size)})
 }
 
 // read loads an operand.
@@ -100,10 +102,10 @@ func (g *gen) read(arg int) val {
 	case !g.tail:
 		return g.widen(d, none, p)
 	case g.evex():
-		p.masked = true
+		g.places[p].masked = true
 		n := max(g.vl(size), 16)
 		v := g.add(vop{op: maskedLoads[size], len: n, dst: g.temp(n), mem: p, zero: true})
-		return g.widen(d, v, nil)
+		return g.widen(d, v, 0)
 	case size >= 4:
 		op, m := x64.MASKMOVPS, g.tails[0]
 		if size == 8 {
@@ -119,7 +121,7 @@ func (g *gen) read(arg int) val {
 // but the elements is touched, and in a tail only those in it.
 func (g *gen) gather(arg, size int) val {
 	n, lanes := g.vl(size), g.vl(4)
-	stride := g.add(vop{op: x64.BROADCASTSS, len: max(lanes, 16), dst: g.temp(max(lanes, 16)), mem: &place{arg: -1, mem: inFrame(frameCol + 8*int32(arg))}})
+	stride := g.add(vop{op: x64.BROADCASTSS, len: max(lanes, 16), dst: g.temp(max(lanes, 16)), mem: g.addr(place{arg: -1, mem: inFrame(frameCol + 8*int32(arg))})})
 	places := make([]int, max(lanes, 16)/4)
 	for i := range places {
 		places[i] = i
@@ -142,7 +144,7 @@ func (g *gen) gather(arg, size int) val {
 	zero := g.konst(size, 0)
 	return g.add(vop{
 		op: by(size, x64.PGATHERDD, x64.PGATHERDQ), len: n, dst: g.temp(n), t: zero, a: offsets, c: mask,
-		mem: &place{arg: arg, free: true, disp: int32(g.unit * g.lanes)},
+		mem: g.addr(place{arg: arg, free: true, disp: int32(g.unit * g.lanes)}),
 	})
 }
 
@@ -156,12 +158,12 @@ var (
 func (g *gen) readFixed(arg int, d ir.DType) val {
 	size := d.Size()
 	n := max(g.vl(size), 16)
-	v := g.add(vop{op: broadcasts[size], len: n, dst: g.temp(n), mem: &place{arg: arg}})
-	return g.widen(d, v, nil)
+	v := g.add(vop{op: broadcasts[size], len: n, dst: g.temp(n), mem: g.addr(place{arg: arg})})
+	return g.widen(d, v, 0)
 }
 
 // widen turns stored elements, in a register or in memory, into values.
-func (g *gen) widen(d ir.DType, v val, p *place) val {
+func (g *gen) widen(d ir.DType, v val, p addr) val {
 	size := d.Size()
 	if v != none && size >= 4 {
 		return v
@@ -264,7 +266,7 @@ func (g *gen) write(arg int, v val) {
 		g.add(vop{op: x64.MOVUPSst, len: whole, b: v, mem: bounce, store: true})
 		g.moveSingly(arg, true)
 	case g.tail && g.evex():
-		p.masked = true
+		g.places[p].masked = true
 		g.add(vop{op: maskedStores[size], len: whole, b: v, mem: p, store: true})
 	case g.tail:
 		op, m := x64.MASKMOVPSst, g.tails[0]

@@ -62,7 +62,6 @@ func Available() (all []ISA) {
 
 // Code is a compiled kernel. Its methods may be called by many goroutines at once.
 type Code struct {
-	text  []byte
 	spill int
 	isa   ISA
 	fn    *code.Func
@@ -71,7 +70,7 @@ type Code struct {
 // Check reports why Compile has no code for a kernel, without making any that
 // could run. The error wraps what that of Compile does.
 func Check(k *loop.Kernel, isa ISA) error {
-	_, _, err := compile(k, isa)
+	_, err := compile(k, isa, func([]byte) error { return nil })
 	return err
 }
 
@@ -82,31 +81,39 @@ const FaultOffset = atFault
 // Assemble returns the machine code of a kernel as bytes, and the spill memory that it needs, on any
 // platform and for either level: for another process. It gets the address of a loop.Frame in RDI and
 // keeps RSP, RBP and R14; see Run for what else holds. Errors are those of Compile.
-func Assemble(k *loop.Kernel, isa ISA) (text []byte, spill int, err error) { return compile(k, isa) }
+func Assemble(k *loop.Kernel, isa ISA) (text []byte, spill int, err error) {
+	spill, err = compile(k, isa, func(b []byte) error {
+		text = bytes.Clone(b)
+		return nil
+	})
+	return text, spill, err
+}
 
 // Compile returns a kernel's machine code for a level that the processor has. The
 // error wraps ErrUnsupported, or loop.ErrKernel for a kernel that is malformed.
 func Compile(k *loop.Kernel, isa ISA) (*Code, error) {
-	text, spill, err := compile(k, isa)
+	c := &Code{isa: isa}
+	var err error
+	c.spill, err = compile(k, isa, c.install)
 	if err != nil {
 		return nil, err
 	}
-	return install(text, spill, isa)
+	return c, nil
 }
 
-func install(text []byte, spill int, isa ISA) (*Code, error) {
-	fn, err := code.New(text)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+// install makes text what c runs. It keeps a copy.
+func (c *Code) install(text []byte) (err error) {
+	if c.fn, err = code.New(text); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
-	return &Code{text, spill, isa, fn}, nil
+	return nil
 }
 
 // SpillBytes returns how much memory Frame.Spill must point to.
 func (c *Code) SpillBytes() int { return c.spill }
 
 // Size returns the bytes of code and constants.
-func (c *Code) Size() int { return len(c.text) }
+func (c *Code) Size() int { return c.fn.Size() }
 
 // ISA returns the level that the code needs.
 func (c *Code) ISA() ISA { return c.isa }
@@ -134,16 +141,17 @@ func (c *Code) Run(f *loop.Frame) {
 	}
 }
 
-// compile assembles a kernel that is well formed.
-func compile(k *loop.Kernel, isa ISA) (text []byte, spill int, err error) {
+// compile assembles a kernel that is well formed. use gets the code, in memory that the next
+// compilation has.
+func compile(k *loop.Kernel, isa ISA, use func(text []byte) error) (spill int, err error) {
 	if err := k.Validate(); err != nil {
-		return nil, 0, err
+		return 0, err
 	}
-	return assemble(k, isa)
+	return assemble(k, isa, use)
 }
 
 // assemble lowers and encodes.
-func assemble(k *loop.Kernel, isa ISA) (text []byte, spill int, err error) {
+func assemble(k *loop.Kernel, isa ISA, use func(text []byte) error) (spill int, err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -190,36 +198,60 @@ func assemble(k *loop.Kernel, isa ISA) (text []byte, spill int, err error) {
 	g.asm.Ret()
 	g.writePool()
 	g.room.code = g.asm.Finish()
-	return bytes.Clone(g.room.code), int(g.slots), nil
+	return int(g.slots), use(g.room.code)
 }
 
 // room is memory for what a kernel is lowered to, which one compilation leaves to the next: a graph of
 // a thousand ops would make a hundred megabytes of garbage otherwise.
 type room struct {
-	ops  []vop   // empty
-	vals []vinfo // empty
-	code []byte
+	ops    []vop   // empty
+	vals   []vinfo // empty
+	places []place
+	code   []byte
 }
 
-// rooms are what compilations have left. What the first gets is enough for a kernel of ten elementary
-// functions.
-var rooms = sync.Pool{New: func() any { return &room{ops: make([]vop, 0, 2048), vals: make([]vinfo, 0, 2048)} }}
+// rooms are what compilations have left.
+var rooms = sync.Pool{New: func() any { return new(room) }}
 
-// mostKept bounds the operations for which memory is kept.
-const mostKept = 1 << 15
+const (
+	// mostKept bounds the operations for which memory is kept.
+	mostKept = 1 << 15
+	// perInstr is how many operations an instruction of a kernel becomes, about, in all copies of a body.
+	// What they take is allocated at once: pages that are not touched cost nothing, but each growth of
+	// a slice touches new ones, and in a process's first compilation these took as long as the rest.
+	perInstr = 28
+	// perOp is how many bytes of code an operation becomes, about.
+	perOp = 7
+)
+
+// use takes the memory of a room, and makes some where it is too little for a kernel of n instructions.
+func (g *gen) use(r *room, n int) {
+	n = min(max(perInstr*n, 512), mostKept)
+	g.room = r
+	if g.ops = r.ops; cap(g.ops) < n {
+		g.ops = make([]vop, 0, n)
+	}
+	if g.vals = r.vals; cap(g.vals) < n {
+		g.vals = make([]vinfo, 0, n)
+	}
+	if r.code == nil || cap(r.code) < n {
+		r.code = make([]byte, 0, perOp*n)
+	}
+	r.ops = g.ops
+	g.places = append(r.places[:0], place{}, place{arg: -1, mem: inSpill(atBounce)}) // none and bounce
+	g.asm.Use(r.code)
+}
 
 // leave gives the memory back, or makes more for the next.
 func (g *gen) leave() {
 	r := g.room
-	switch {
-	case g.lowered > mostKept:
+	if g.lowered > mostKept {
 		return
-	case g.lowered > cap(r.ops):
-		r.ops = make([]vop, 0, g.lowered+g.lowered/2)
-	default:
-		clear(r.ops[:min(g.lowered, cap(r.ops))]) // addresses and code that inserts some
 	}
-	r.vals = g.vals[:0]
+	if g.lowered > cap(r.ops) {
+		r.ops = make([]vop, 0, g.lowered+g.lowered/2)
+	}
+	r.vals, r.places = g.vals[:0], g.places
 	rooms.Put(r)
 }
 
@@ -228,9 +260,7 @@ func newGen(k *loop.Kernel, isa ISA) *gen {
 		isa: isa, k: k, slots: atSlots, at: map[poolKey]val{}, homes: map[homeKey]val{},
 		uniform: make([]bool, len(k.Instrs)), values: make([]val, len(k.Instrs)),
 	}
-	g.room = rooms.Get().(*room)
-	g.ops, g.vals = g.room.ops, g.room.vals
-	g.asm.Use(g.room.code)
+	g.use(rooms.Get().(*room), len(k.Instrs))
 	g.newVal(vinfo{}) // none
 	g.initRegs()
 	g.lanes = 8

@@ -33,7 +33,7 @@ func (g *gen) eachLargeRest(large, r, b, rest val) val {
 	n := g.vl(8)
 	rs, bs, out, mask, level := g.newSlot(), g.newSlot(), g.newSlot(), g.newSlot(), g.newSlot()
 	keep := [3]int32{g.newSlot(), g.newSlot(), g.newSlot()}
-	slot := func(s int32) *place { return &place{arg: -1, mem: inSpill(s)} }
+	slot := func(s int32) addr { return g.addr(place{arg: -1, mem: inSpill(s)}) }
 	for _, v := range []struct {
 		v  val
 		at int32

@@ -13,7 +13,7 @@ import (
 func (g *gen) lanewise(w int, x, y, some val, one func(a *x64.Asm, y x64.Mem)) val {
 	n := max(g.vl(w), 16)
 	xs, ys, ss := g.newSlot(), g.newSlot(), g.newSlot()
-	slot := func(at int32) *place { return &place{arg: -1, mem: inSpill(at)} }
+	slot := func(at int32) addr { return g.addr(place{arg: -1, mem: inSpill(at)}) }
 	g.add(vop{op: x64.MOVUPSst, len: n, b: x, mem: slot(xs), store: true})
 	g.add(vop{op: x64.MOVUPSst, len: n, b: y, mem: slot(ys), store: true})
 	if some != none {

@@ -23,10 +23,10 @@ const headerLen = len(stamp) + sha256.Size + 1 + 8
 // MarshalBinary returns the code as bytes, which Load takes on a processor with
 // the same level. Code is position independent and has no addresses in it.
 func (c *Code) MarshalBinary() ([]byte, error) {
-	out := make([]byte, 0, headerLen+len(c.text))
+	out := make([]byte, 0, headerLen+c.Size())
 	out = append(out, stamp...)
 	body := binary.LittleEndian.AppendUint64([]byte{byte(c.isa)}, uint64(c.spill))
-	body = append(body, c.text...)
+	body = c.fn.AppendTo(body)
 	sum := sha256.Sum256(body)
 	return append(append(out, sum[:]...), body...), nil
 }
@@ -46,5 +46,9 @@ func Load(data []byte) (*Code, error) {
 	if !slices.Contains(Available(), isa) {
 		return nil, fmt.Errorf("%w: the processor lacks %v", ErrUnsupported, isa)
 	}
-	return install(bytes.Clone(body[9:]), int(binary.LittleEndian.Uint64(body[1:])), isa)
+	c := &Code{spill: int(binary.LittleEndian.Uint64(body[1:])), isa: isa}
+	if err := c.install(body[9:]); err != nil {
+		return nil, err
+	}
+	return c, nil
 }

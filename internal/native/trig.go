@@ -101,7 +101,7 @@ func (g *gen) quadrant(x val) (r, q val) {
 func (g *gen) eachHuge(n uint8, huge, x, r, q val) (val, val) {
 	xs, rs, qs, ms := g.newSlot(), g.newSlot(), g.newSlot(), g.newSlot()
 	keep := g.newSlot()
-	slot := func(s int32) *place { return &place{arg: -1, mem: inSpill(s)} }
+	slot := func(s int32) addr { return g.addr(place{arg: -1, mem: inSpill(s)}) }
 	for _, v := range []struct {
 		v  val
 		at int32

@@ -115,7 +115,7 @@ type hugeSlots struct{ x, r, rest, q, mask, between int32 }
 func (g *gen) eachHuge64(n uint8, huge, x val, a angle) angle {
 	s := hugeSlots{g.newSlot(), g.newSlot(), g.newSlot(), g.newSlot(), g.newSlot(), g.newSlot()}
 	keep := [3]int32{g.newSlot(), g.newSlot(), g.newSlot()}
-	slot := func(s int32) *place { return &place{arg: -1, mem: inSpill(s)} }
+	slot := func(s int32) addr { return g.addr(place{arg: -1, mem: inSpill(s)}) }
 	for _, v := range []struct {
 		v  val
 		at int32

@@ -43,7 +43,7 @@ var arena struct {
 // Func is unreachable.
 type Func struct {
 	entry uintptr
-	size  int
+	text  []byte // in a chunk, which this Func keeps
 }
 
 // New copies code, which must be position independent, to executable memory. Its
@@ -66,7 +66,7 @@ func New(text []byte) (*Func, error) {
 	}
 	c.used = end
 	c.users++
-	f := &Func{entry: uintptr(unsafe.Pointer(&area[0])), size: len(text)}
+	f := &Func{entry: uintptr(unsafe.Pointer(&area[0])), text: area[:len(text):len(text)]}
 	runtime.AddCleanup(f, func(c *chunk) {
 		arena.mu.Lock()
 		defer arena.mu.Unlock()
@@ -101,6 +101,16 @@ func release(c *chunk, users int) {
 	}
 	// An unmap of a whole mapping that exists can't fail.
 	_ = unix.Munmap(c.mem)
+}
+
+// Size returns the bytes of the code.
+func (f *Func) Size() int { return len(f.text) }
+
+// AppendTo appends the code to b.
+func (f *Func) AppendTo(b []byte) []byte {
+	b = append(b, f.text...)
+	runtime.KeepAlive(f)
+	return b
 }
 
 // Call runs the code with the frame's address in RDI. The code may use all

@@ -18,3 +18,9 @@ func (f *Func) Call(unsafe.Pointer) {}
 
 // CallFlushing is never reached either.
 func (f *Func) CallFlushing(unsafe.Pointer) {}
+
+// Size returns 0.
+func (f *Func) Size() int { return 0 }
+
+// AppendTo returns b.
+func (f *Func) AppendTo(b []byte) []byte { return b }
