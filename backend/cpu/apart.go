@@ -85,7 +85,7 @@ func (r *nestRun) runApart(f *loop.Frame, private unsafe.Pointer) {
 			a.move(f, from[a.arg], r.Args[a.arg].Row)
 		}
 	}
-	r.code.Run(f)
+	r.code.code.Run(f)
 	for i := range r.apart {
 		if a := &r.apart[i]; a.result {
 			a.move(f, from[a.arg], r.Args[a.arg].Row)

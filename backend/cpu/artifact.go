@@ -13,30 +13,54 @@ import (
 	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // journal is the use of an engine by one compilation: it notes the kernels and
-// answers that the Program needed, for its artefact.
+// answers that the Program needed, for its artefact, and has the code made.
 type journal struct {
 	*engine
-	codes  map[string]executable
-	probes map[fuse.Probe]bool
-	noted  map[*laid]struct{} // those whose code is among codes
+	emission emission
+	codes    map[string]*kernelCode
+	probes   map[fuse.Probe]bool
+	noted    map[*laid]struct{} // those whose code is among codes
+	// eager says that code is made at once: what is made later may turn out not to be possible.
+	eager bool
 }
 
-// journal returns a new one; nil for no engine.
-func (e *engine) journal() *journal {
+// journal returns a new one whose code at most threads goroutines make, or as many as there are
+// processors for 0; nil for no engine.
+func (e *engine) journal(threads int) *journal {
 	if e == nil {
 		return nil
 	}
-	return &journal{e, map[string]executable{}, map[fuse.Probe]bool{}, map[*laid]struct{}{}}
+	return &journal{engine: e, emission: emission{engine: e, most: parallel.NewLimiter(threads).Threads() - 1}, codes: map[string]*kernelCode{}, probes: map[fuse.Probe]bool{}, noted: map[*laid]struct{}{}}
 }
 
-func (j *journal) compile(k *loop.Kernel) (key string, code executable, ok bool) {
-	key = k.Key()
-	code, ok = j.engine.compileAs(key, k)
-	j.codes[key] = code // nil: there is none
-	return key, code, ok
+// compile returns the code of a kernel, which may be made until the compilation ends; false if it is
+// known that there can be none. The kernel must not change any more.
+func (j *journal) compile(k *loop.Kernel) (c *kernelCode, ok bool) {
+	c = j.engine.find(k.Key(), k)
+	j.note(c)
+	return c, !c.none()
+}
+
+// note notes code that the Program needs, and has it made.
+func (j *journal) note(c *kernelCode) {
+	if j.codes[c.key] == c {
+		return
+	}
+	j.codes[c.key] = c
+	switch {
+	case c.made.Load():
+	case j.eager:
+		j.engine.make(c)
+	default:
+		j.emission.add(c)
+	}
+	if c.made.Load() && c.fault != nil {
+		panic(c.fault)
+	}
 }
 
 // serves reports whether what was kept of a kernel is still right, and notes the code.
@@ -46,9 +70,9 @@ func (j *journal) serves(k *laid, piece int) bool {
 	}
 	if _, ok := j.noted[k]; !ok {
 		j.noted[k] = struct{}{}
-		j.codes[k.key] = k.code
+		j.note(k.code)
 	}
-	return true
+	return !k.code.none()
 }
 
 func (j *journal) supports(q fuse.Probe) bool {
@@ -117,7 +141,7 @@ func (b *Backend) CompileArtifact(ctx context.Context, p *graph.Program, d ir.De
 			b.engine.learn(kept)
 		}
 	}
-	j := b.engine.journal()
+	j := b.engine.journal(o.Threads)
 	m, err := b.compile(ctx, p, d, o, j)
 	if err != nil || j == nil || j.within(kept) {
 		return m, nil, err
@@ -137,13 +161,16 @@ func (e *engine) learn(a *artifact) {
 		if e.codes.Contains(key) {
 			continue
 		}
-		if len(data) == 0 {
-			e.keep(key, nil)
-			continue
+		var code executable
+		if len(data) > 0 {
+			var err error
+			if code, err = e.load(data); err != nil {
+				continue
+			}
 		}
-		if code, err := e.load(data); err == nil {
-			e.keep(key, code)
-		}
+		c := &kernelCode{key: key, code: code}
+		c.once.Do(func() { c.made.Store(true) })
+		e.keep(c)
 	}
 	maps.Copy(e.probes, a.probes)
 }
@@ -167,11 +194,11 @@ func (j *journal) within(a *artifact) bool {
 // artifact encodes what the compilation needed.
 func (j *journal) artifact() ([]byte, error) {
 	var f artifactFile
-	for key, code := range j.codes {
+	for key, c := range j.codes {
 		var data []byte
-		if code != nil {
+		if c.code != nil {
 			var err error
-			if data, err = code.(encoding.BinaryMarshaler).MarshalBinary(); err != nil {
+			if data, err = c.code.(encoding.BinaryMarshaler).MarshalBinary(); err != nil {
 				return nil, err
 			}
 		}

@@ -154,7 +154,7 @@ func (b *Backend) UploadFrom(ctx context.Context, s ir.Shape, d ir.Device, fill 
 // Compile plans the kernels and the memory of a Program. An op without kernel
 // gives an error wrapping backend.ErrUnsupported.
 func (b *Backend) Compile(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions) (backend.Model, error) {
-	return b.compile(ctx, p, d, o, b.engine.journal())
+	return b.compile(ctx, p, d, o, b.engine.journal(o.Threads))
 }
 
 func (b *Backend) compile(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions, j *journal) (backend.Model, error) {
@@ -164,7 +164,7 @@ func (b *Backend) compile(ctx context.Context, p *graph.Program, d ir.Device, o 
 	if err := devices.Check(d); err != nil {
 		return nil, err
 	}
-	m, err := compileNoting(b, p, o, j)
+	m, err := compileNoting(ctx, b, p, o, j)
 	if err != nil {
 		return nil, fmt.Errorf("cpu: program %q: %w", p.Name, err)
 	}

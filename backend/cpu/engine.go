@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/internal/graph"
@@ -28,16 +27,35 @@ const (
 	maxCodeBytes = 32 << 20
 )
 
-// codeBytes returns the memory of a kernel with its key: that of machine code is there twice, as
-// bytes for artefacts and on pages of its own.
+// codeBytes returns the memory of a kernel with its key. Machine code has pages of its own.
 func codeBytes(key string, code executable) int64 {
 	n := int64(len(key)) + 256
 	if c, ok := code.(interface{ Size() int }); ok {
 		const page = 4096
-		n += int64(c.Size()) + (int64(c.Size())+page-1)/page*page
+		n += (int64(c.Size()) + page - 1) / page * page
 	}
 	return n
 }
+
+// kernelCode is the code of a kernel, which is made when it is first needed. It is safe for concurrent
+// use.
+type kernelCode struct {
+	key    string
+	instrs int   // of the kernel
+	bytes  int64 // that the engine counts; guarded by its mu
+
+	once   sync.Once
+	kernel *loop.Kernel // nil once the code is made
+	made   atomic.Bool
+	code   executable // nil if there can be none; not changed once it is made
+	fault  any        // what making it panicked with
+}
+
+// none reports whether it is known that there can be no code.
+func (c *kernelCode) none() bool { return c.made.Load() && c.code == nil }
+
+// spill is what the code needs of a worker's memory, in whole cache lines. The code has been made.
+func (c *kernelCode) spill() int { return (c.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1) }
 
 // engine turns kernels into executables. It keeps them by structure, so that
 // the same computation at other sizes is not compiled again, and remembers what
@@ -51,11 +69,9 @@ type engine struct {
 	templates *fuse.Templates
 	evictions atomic.Int64 // of codes
 
-	building singleflight.Group // by key: sessions compile different kernels at the same time
-
-	mu       sync.Mutex                         // guards the rest
-	codes    *simplelru.LRU[string, executable] // nil ones can't be compiled
-	bytes    int64                              // of codes
+	mu       sync.Mutex // guards the rest
+	codes    *simplelru.LRU[string, *kernelCode]
+	bytes    int64 // of codes
 	probes   map[fuse.Probe]bool
 	compiles int
 	scripts  *simplelru.LRU[*graph.Template, *fuse.Script]
@@ -88,8 +104,8 @@ func (e *engine) keepScript(t *graph.Template, s *fuse.Script) {
 
 func newEngine(build func(*loop.Kernel) (executable, error), check func(*loop.Kernel) error) *engine {
 	e := &engine{build: build, check: check, templates: fuse.NewTemplates(), probes: map[fuse.Probe]bool{}}
-	codes, err := simplelru.NewLRU(maxCodes, func(key string, code executable) {
-		e.bytes -= codeBytes(key, code)
+	codes, err := simplelru.NewLRU(maxCodes, func(_ string, c *kernelCode) {
+		e.bytes -= c.bytes
 		e.evictions.Add(1)
 	})
 	if err != nil {
@@ -103,56 +119,58 @@ func newEngine(build func(*loop.Kernel) (executable, error), check func(*loop.Ke
 	return e
 }
 
-// compileAs returns the executable of the kernel with a key; false if there can
-// be none.
-func (e *engine) compileAs(key string, k *loop.Kernel) (executable, bool) {
-	if code, known := e.known(key); known {
-		return code, code != nil
-	}
-	code, err, _ := e.building.Do(key, func() (any, error) {
-		if code, known := e.known(key); known { // since the caller looked
-			return code, nil
-		}
-		code, err := e.build(k)
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if err != nil {
-			code = nil // also what is not supported is remembered
-		} else {
-			e.compiles++
-		}
-		e.keep(key, code)
-		return code, nil
-	})
-	if code == nil || err != nil {
-		return nil, false
-	}
-	return code.(executable), true
-}
-
-// known returns the executable of a key, nil if there can be none; known is false if
-// the key has not been compiled.
-func (e *engine) known(key string) (code executable, known bool) {
+// find returns what the kernel with a key has of code, made or to be made.
+func (e *engine) find(key string, k *loop.Kernel) *kernelCode {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.codes.Get(key)
+	if c, known := e.codes.Get(key); known {
+		return c
+	}
+	c := &kernelCode{key: key, instrs: len(k.Instrs), kernel: k}
+	e.keep(c)
+	return c
 }
 
-// keep adds the code of a key unless it is there, learned from an artefact meanwhile; the caller
+// make makes the code unless it is made already; who comes while another makes it waits. What making it
+// panics with is kept as its fault.
+func (e *engine) make(c *kernelCode) {
+	c.once.Do(func() {
+		defer func() {
+			c.fault, c.kernel = recover(), nil
+			c.made.Store(true)
+		}()
+		code, err := e.build(c.kernel)
+		if err != nil {
+			return
+		}
+		c.code = code
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.compiles++
+		if kept, _ := e.codes.Peek(c.key); kept == c {
+			e.count(c)
+		}
+	})
+}
+
+// keep adds code under a key that has none; the caller holds mu.
+func (e *engine) keep(c *kernelCode) {
+	e.codes.Add(c.key, c)
+	e.count(c)
+}
+
+// count counts the bytes of code that is among codes, and drops others if they are too many; the caller
 // holds mu.
-func (e *engine) keep(key string, code executable) {
-	if e.codes.Contains(key) {
-		return
-	}
-	e.bytes += codeBytes(key, code)
-	e.codes.Add(key, code)
-	for e.bytes > maxCodeBytes && e.codes.Len() > 1 {
+func (e *engine) count(c *kernelCode) {
+	e.bytes -= c.bytes
+	c.bytes = codeBytes(c.key, c.code)
+	for e.bytes += c.bytes; e.bytes > maxCodeBytes && e.codes.Len() > 1; {
 		e.codes.RemoveOldest()
 	}
 }
 
-// count returns how many kernels have been compiled.
-func (e *engine) count() int {
+// compiled returns how many kernels have been compiled.
+func (e *engine) compiled() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.compiles

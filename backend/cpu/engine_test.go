@@ -39,8 +39,8 @@ func TestProbes(t *testing.T) {
 			}
 		}
 	}
-	if checks != 2 || e.count() != 0 {
-		t.Errorf("%d checks and %d kernels of two probes asked twice", checks, e.count())
+	if checks != 2 || e.compiled() != 0 {
+		t.Errorf("%d checks and %d kernels of two probes asked twice", checks, e.compiled())
 	}
 }
 
@@ -61,15 +61,16 @@ func TestConcurrentCompiles(t *testing.T) {
 	for _, key := range []string{"a", "b"} {
 		for range callers {
 			all.Go(func() {
-				if code, ok := e.compileAs(key, &loop.Kernel{}); !ok || code == nil {
+				c := e.find(key, &loop.Kernel{})
+				if e.make(c); c.code == nil {
 					t.Errorf("no code for kernel %s", key)
 				}
 			})
 		}
 	}
 	all.Wait()
-	if builds.Load() != 2 || e.count() != 2 {
-		t.Errorf("%d builds, %d counted, of 2 kernels", builds.Load(), e.count())
+	if builds.Load() != 2 || e.compiled() != 2 {
+		t.Errorf("%d builds, %d counted, of 2 kernels", builds.Load(), e.compiled())
 	}
 }
 
@@ -92,16 +93,17 @@ func TestEngineKeepsFewBytes(t *testing.T) {
 	}, func(*loop.Kernel) error { return nil })
 	for i := range 1000 {
 		key := fmt.Sprint(i)
-		if _, ok := e.compileAs(key, nil); !ok {
+		c := e.find(key, &loop.Kernel{})
+		if e.make(c); c.code == nil {
 			t.Fatal("no code")
 		}
-		if _, known := e.known(key); !known {
+		if !e.codes.Contains(key) {
 			t.Fatal("what was compiled last is not kept")
 		}
 		sum := int64(0)
 		for _, key := range e.codes.Keys() {
 			code, _ := e.codes.Peek(key)
-			sum += codeBytes(key, code)
+			sum += codeBytes(key, code.code)
 		}
 		if sum != e.bytes || e.bytes > maxCodeBytes && e.codes.Len() > 1 {
 			t.Fatalf("%d kernels of %d bytes, counted as %d", e.codes.Len(), sum, e.bytes)

@@ -45,4 +45,4 @@ func Levels() map[string]*Backend {
 }
 
 // Compiles returns how many kernels a backend has compiled.
-func Compiles(b *Backend) int { return b.engine.count() }
+func Compiles(b *Backend) int { return b.engine.compiled() }

@@ -35,7 +35,7 @@ func (l *lowering) Kernel(k *fuse.Kernel) (emit func(), ok bool) {
 	}
 	nest.Hint(k, l.Uses)
 	n.apart = setApart(k)
-	n.key, n.code, ok = l.engine.compile(k.Loop)
+	n.code, ok = l.engine.compile(k.Loop)
 	return n.emit, ok
 }
 

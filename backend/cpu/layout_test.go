@@ -61,8 +61,8 @@ func compileText(t *testing.T, b *Backend, text string) *journal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := b.engine.journal()
-	if _, err := compileNoting(b, p, backend.CompileOptions{}, j); err != nil {
+	j := b.engine.journal(0)
+	if _, err := compileNoting(t.Context(), b, p, backend.CompileOptions{}, j); err != nil {
 		t.Fatal(err)
 	}
 	return j

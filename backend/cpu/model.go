@@ -48,12 +48,12 @@ type model struct {
 }
 
 func compile(b *Backend, p *graph.Program, o backend.CompileOptions) (*model, error) {
-	return compileNoting(b, p, o, b.engine.journal())
+	return compileNoting(context.Background(), b, p, o, b.engine.journal(o.Threads))
 }
 
 // compileNoting is compile, which records the code and probes that it needs in j.
-func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *journal) (*model, error) {
-	l, err := lower(p, b.tune, j, o, b.Supports)
+func compileNoting(ctx context.Context, b *Backend, p *graph.Program, o backend.CompileOptions, j *journal) (*model, error) {
+	l, err := j.lowered(ctx, func() (*lowering, error) { return lower(p, b.tune, j, o, b.Supports) })
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ func compileNoting(b *Backend, p *graph.Program, o backend.CompileOptions, j *jo
 		}
 	}
 	if j != nil {
-		for key, code := range j.codes {
-			m.held += codeBytes(key, code)
+		for key, c := range j.codes {
+			m.held += codeBytes(key, c.code)
 		}
 	}
 	for _, q := range p.Params {

@@ -135,11 +135,11 @@ func TestKernels(t *testing.T) {
 					t.Errorf("%d steps, want %d", len(m.plan.Steps), c.steps)
 					logSteps(t, m)
 				}
-				if n := b.engine.count(); n != c.kernels {
+				if n := b.engine.compiled(); n != c.kernels {
 					t.Errorf("%d kernels are compiled, want %d", n, c.kernels)
 				}
 				compileSized(t, b, c.text, "48")
-				if n := b.engine.count(); n != c.kernels {
+				if n := b.engine.compiled(); n != c.kernels {
 					t.Errorf("another size compiles %d kernels more", n-c.kernels)
 				}
 			}
@@ -155,9 +155,9 @@ func TestFarColumns(t *testing.T) {
 		return neg(permute(%x, [1,0]))
 	}`
 	for n, kernels := range map[int]int{loop.MaxStride/4 - 1: 1, loop.MaxStride / 4: 0} {
-		before := b.engine.count()
+		before := b.engine.compiled()
 		compileSized(t, b, text, strconv.Itoa(n))
-		if got := b.engine.count() - before; got != kernels {
+		if got := b.engine.compiled() - before; got != kernels {
 			t.Errorf("columns %d elements apart: %d kernels, want %d", n, got, kernels)
 		}
 	}

@@ -15,16 +15,14 @@ import (
 type nestStep struct {
 	*fuse.Kernel
 	l     *lowering
-	key   string
-	code  executable
+	code  *kernelCode
 	apart []apart
 	laid  *laid
 }
 
 // laid is what is kept of a kernel for others of its Layout.
 type laid struct {
-	key       string
-	code      executable
+	code      *kernelCode
 	apart     []apart
 	nest      *loop.Nest
 	cost      float64
@@ -42,7 +40,7 @@ func (n *nestStep) emit() {
 	}
 	over := nest.Of(n.Kernel, piece)
 	placeApart(n.apart, over)
-	k := &laid{n.key, n.code, n.apart, over, nest.Cost(n.Kernel, over), l.tune.piece, l.engine.evictions.Load()}
+	k := &laid{n.code, n.apart, over, nest.Cost(n.Kernel, over), l.tune.piece, l.engine.evictions.Load()}
 	if nest.Steady(n.Kernel) {
 		n.Layout.Keep(k)
 	}
@@ -58,7 +56,7 @@ func (n *nestStep) emitLaid() {
 // add adds the step of a kernel that is as k over a grid.
 func (n *nestStep) add(s step, k *laid, over loop.Nest) {
 	l := n.l
-	r := &nestRun{Nest: over, mem: l.mem, code: k.code, apart: k.apart, flush: l.flush, spill: (k.code.SpillBytes() + lineBytes - 1) &^ (lineBytes - 1)}
+	r := &nestRun{Nest: over, mem: l.mem, code: k.code, apart: k.apart, flush: l.flush}
 	s.Payload = work{n: r.Count(), run: r.run}
 	if len(n.Divisions) > 0 {
 		s.Payload.run = named(r.run, n.Divisions)
@@ -71,10 +69,9 @@ func (n *nestStep) add(s step, k *laid, over loop.Nest) {
 type nestRun struct {
 	loop.Nest
 	mem   *memory
-	code  executable
+	code  *kernelCode // made when the compilation has ended
 	apart []apart
 	flush bool // subnormal numbers
-	spill int  // bytes of the worker's memory that are for the code
 }
 
 // nestWorker is what a goroutine needs in a nestRun.
@@ -92,9 +89,10 @@ func (r *nestRun) run(lo, hi int) {
 	f := &w.frame
 	f.Flush = r.flush
 	var mem unsafe.Pointer
-	if size := r.spill + r.Scratch; size > 0 {
+	spill := r.code.spill()
+	if size := spill + r.Scratch; size > 0 {
 		f.Spill = w.mem.aligned(size)
-		mem = unsafe.Add(f.Spill, r.spill)
+		mem = unsafe.Add(f.Spill, spill)
 	}
 	r.SetStrides(f)
 	for unit := lo; unit < hi; unit++ {
@@ -103,7 +101,7 @@ func (r *nestRun) run(lo, hi int) {
 			r.runApart(f, mem)
 			continue
 		}
-		r.code.Run(f)
+		r.code.code.Run(f)
 	}
 	clear(f.Ptr[:len(r.Args)])
 }
