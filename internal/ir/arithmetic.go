@@ -109,10 +109,11 @@ func initProducts() {
 		}),
 	})
 	binaryRowOf("pow", "exponent", "x to the power y, elementwise with broadcasting. Integers wrap; a negative exponent of integers gives 0 "+
-		"but for bases 1 and -1, and is an error if it is a number. Two bools are not defined.", Spec{
+		"but for bases 1 and -1, and is an error if it is a number. Two bools are not defined. The numbers 2, 3 and, for floats, ±0.5, -1 and -2 "+
+		"are recorded as products, square roots and reciprocals, so the power 0.5 of -∞ is NaN.", Spec{
 		Scalar: Scalar{F2: pow, I2: powInt}, Infer: noBool(""),
-		Numbers: map[string]NumberUse{"exponent": NumberExponent},
-		ULPs:    4, ULPs64: 4, Neutral: Neutral{Of: SecondOperand, Value: 1}, Domain: [][2]float64{{0.3, 2}, {-2, 2}},
+		Numbers: map[string]NumberUse{"exponent": NumberExponent}, Known: knownPower,
+		ULPs: 4, ULPs64: 4, Neutral: Neutral{Of: SecondOperand, Value: 1}, Domain: [][2]float64{{0.3, 2}, {-2, 2}},
 		VJP: vjp2(vjpPow),
 	})
 }

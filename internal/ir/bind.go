@@ -162,6 +162,13 @@ func (b *Builder) call(op Op, pos []any, named []Named) (*Node, []Value) {
 	if sp.numbers != nil {
 		b.fitNumbers(sp, attr, in)
 	}
+	if sp.Known != nil && len(in) == 2 {
+		if z, ok := b.known(sp, in[0], in[1]); ok {
+			clear(in)
+			b.attr, b.in = attr, in
+			return nil, []Value{z}
+		}
+	}
 	vals := in
 	if sp.Promote != PromoteNone {
 		vals = b.promoteAll(sp, in)
@@ -182,6 +189,18 @@ func (b *Builder) call(op Op, pos []any, named []Named) (*Node, []Value) {
 		b.attr, b.in = attr, in
 	}
 	return n, rewritten
+}
+
+// known is Spec.Known of operands the second of which may be a plain number.
+func (b *Builder) known(sp *Spec, x, y Value) (Value, bool) {
+	if x.wrapped() || !y.wrapped() {
+		return Value{}, false
+	}
+	n, ok := numberOf(y)
+	if !ok {
+		return Value{}, false
+	}
+	return sp.Known(b, x, n)
 }
 
 // CallNamed is Call for ops whose seed-like operands do not come first: the

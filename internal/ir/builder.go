@@ -147,6 +147,11 @@ func (b *Builder) Unary(op Op, x Value) Value {
 // Binary makes an op of two operands and no attributes, after promotion.
 func (b *Builder) Binary(op Op, x, y Value) Value {
 	sp := specs[op]
+	if sp.Known != nil {
+		if z, ok := b.known(sp, x, y); ok {
+			return z
+		}
+	}
 	switch sp.Promote {
 	case PromoteNone:
 	case PromoteDefault, PromoteIntToFloat:

@@ -168,6 +168,8 @@ type Spec struct {
 	// Numbers says of operands by name what becomes of plain numbers that integers of the op's dtype
 	// cannot hold. The others wrap if they are Tensors and must fit if they are Scalars.
 	Numbers map[string]NumberUse
+	// Known, where set, may record other ops for one with a plain number as its second operand.
+	Known func(b *Builder, x Value, n ScalarLeaf) (Value, bool)
 	// Aliases are names that the text form takes for arguments beside ATen's.
 	Aliases map[string]string
 
