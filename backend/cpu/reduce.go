@@ -45,10 +45,16 @@ var (
 	argmaxima = numbers(argmax[uint8], argmax[int8], argmax[int16], argmax[int32], argmax[int64], argmax[float32], argmax[float64])
 	argminima = numbers(argmin[uint8], argmin[int8], argmin[int16], argmin[int32], argmin[int64], argmin[float32], argmin[float64])
 
-	cumsums = numbers(scanSum[uint8, int64], scanSum[int8, int64], scanSum[int16, int64], scanSum[int32, int64], scanSum[int64, int64],
-		scanSum[float32, float64], scanSum[float64, float64])
-	cumprods = numbers(scanProd[uint8, int64], scanProd[int8, int64], scanProd[int16, int64], scanProd[int32, int64], scanProd[int64, int64],
-		scanProd[float32, float64], scanProd[float64, float64])
+	cumsums = scans{
+		numbers(scanSum[uint8, uint8, int64], scanSum[int8, int8, int64], scanSum[int16, int16, int64], scanSum[int32, int32, int64], scanSum[int64, int64, int64],
+			scanSum[float32, float32, float64], scanSum[float64, float64, float64]),
+		integers(scanSum[int64, uint8, int64], scanSum[int64, int8, int64], scanSum[int64, int16, int64], scanSum[int64, int32, int64], scanSum[int64, int64, int64]),
+	}
+	cumprods = scans{
+		numbers(scanProd[uint8, uint8, int64], scanProd[int8, int8, int64], scanProd[int16, int16, int64], scanProd[int32, int32, int64], scanProd[int64, int64, int64],
+			scanProd[float32, float32, float64], scanProd[float64, float64, float64]),
+		integers(scanProd[int64, uint8, int64], scanProd[int64, int8, int64], scanProd[int64, int16, int64], scanProd[int64, int32, int64], scanProd[int64, int64, int64]),
+	}
 	cummaxima = numbers(cummax[uint8], cummax[int8], cummax[int16], cummax[int32], cummax[int64], cummax[float32], cummax[float64])
 )
 
@@ -186,23 +192,30 @@ func argReduce[T any](c *call, k func(dst []int64, x []T, n, inner, lo, hi int))
 	})
 }
 
-func lowerScan(t byType[lowerFunc]) lowerFunc {
+// scans are the instantiations for results of the operand's dtype, and for those of integers in i64.
+type scans struct{ same, long byType[lowerFunc] }
+
+func lowerScan(t scans) lowerFunc {
 	return func(c *call) {
+		if in, out := c.Operands[0].DType(), c.Shapes[0].DType(); in.IsIntegral() && out == ir.I64 {
+			t.long.of(in)(c)
+			return
+		}
 		c.Operands[0] = c.l.cast(c.Instr, c.Operands[0], c.Shapes[0].DType())
-		widened(lowerFold(t))(c)
+		widened(lowerFold(t.same))(c)
 	}
 }
 
-func scanSum[T kernels.Number, A int64 | float64](c *call)  { scan(c, kernels.Cumsum[T, A]) }
-func scanProd[T kernels.Number, A int64 | float64](c *call) { scan(c, kernels.Cumprod[T, A]) }
+func scanSum[R, T kernels.Number, A int64 | float64](c *call)  { scan(c, kernels.Cumsum[R, T, A]) }
+func scanProd[R, T kernels.Number, A int64 | float64](c *call) { scan(c, kernels.Cumprod[R, T, A]) }
 
-func scan[T any](c *call, k func(dst, x []T, n, inner, lo, hi int)) {
+func scan[R, T any](c *call, k func(dst []R, x []T, n, inner, lo, hi int)) {
 	s := c.Operands[0].Shape
 	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))
 	x, out := c.dense(c.Operands[0]), c.result()
 	m := c.l.mem
 	c.emit(outer*inner, c.l.grain(float64(2*n)), []operand{out}, []operand{x}, func(lo, hi int) {
-		k(elements[T](m, out), elements[T](m, x), n, inner, lo, hi)
+		k(elements[R](m, out), elements[T](m, x), n, inner, lo, hi)
 	})
 }
 

@@ -166,7 +166,7 @@ func TestScans(t *testing.T) {
 	// [2, 3, 2] along the middle.
 	x := []float64{1, 5, 2, 5, 0, 7, nan, 1, 4, 1, nan, 0}
 	sum := make([]float64, 12)
-	Cumsum[float64, float64](sum, x, 3, 2, 0, 4)
+	Cumsum[float64, float64, float64](sum, x, 3, 2, 0, 4)
 	values, at := make([]float64, 12), make([]int64, 12)
 	Cummax(values, at, x, false, 3, 2, 0, 4)
 	argmax, argmin := make([]int64, 4), make([]int64, 4)
@@ -186,6 +186,65 @@ func TestScans(t *testing.T) {
 	if [4]int64(argmax) != [4]int64{1, 2, 0, 0} || [4]int64(argmin) != [4]int64{2, 0, 0, 2} {
 		t.Errorf("argmax %v, argmin %v", argmax, argmin)
 	}
+}
+
+// TestScansAlongLines holds scans of lines that go along together against lines by themselves.
+func TestScansAlongLines(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 6))
+	for _, d := range [][3]int{{1, 5, 1}, {7, 3, 1}, {4, 1, 1}, {9, 6, 1}, {2, 4, 5}, {1, 3, 11}} {
+		outer, n, inner := d[0], d[1], d[2]
+		x, g, y := make([]float32, outer*n*inner), make([]float32, outer*n*inner), make([]float32, outer*n*inner)
+		for i := range x {
+			x[i], g[i], y[i] = rng.Float32()-0.5, rng.Float32(), rng.Float32()
+		}
+		x[rng.IntN(len(x))] = float32(math.NaN())
+		bytes := make([]int8, len(x))
+		for i := range bytes {
+			bytes[i] = int8(rng.Uint32())
+		}
+		lines := outer * inner
+		sum, product, gradient, long := make([]float32, len(x)), make([]float32, len(x)), make([]float32, len(x)), make([]int64, len(x))
+		Cumsum[float32, float32, float64](sum, x, n, inner, 0, lines)
+		Cumprod[float32, float32, float64](product, x, n, inner, 0, lines)
+		Cumprod[int64, int8, int64](long, bytes, n, inner, 0, lines)
+		CumprodGradient(gradient, g, x, y, n, inner, 0, lines)
+		least, greatest := make([]int64, lines), make([]int64, lines)
+		Argmin(least, x, n, inner, 0, lines)
+		Argmax(greatest, x, n, inner, 0, lines)
+		for l := range lines {
+			first := l/inner*n*inner + l%inner
+			a, b, c, s := 0.0, 1.0, int64(1), 0.0
+			min, max := first, first
+			for k := range n {
+				p, q := first+k*inner, first+(n-1-k)*inner
+				a, b, c = a+float64(x[p]), b*float64(x[p]), c*int64(bytes[p])
+				if s += float64(g[q]); !sameBits(float64(gradient[q]), float64(float32(factorBefore(y, q, inner, k < n-1)*s))) {
+					t.Errorf("%v: gradient %d is %v", d, q, gradient[q])
+				}
+				s *= float64(x[q])
+				if v := float64(x[p]); v < float64(x[min]) || v != v && x[min] == x[min] {
+					min = p
+				}
+				if v := float64(x[p]); v > float64(x[max]) || v != v && x[max] == x[max] {
+					max = p
+				}
+				if !sameBits(float64(sum[p]), float64(float32(a))) || !sameBits(float64(product[p]), float64(float32(b))) || long[p] != c {
+					t.Errorf("%v: element %d has the sum %v, the products %v and %d, want %v, %v and %d", d, p, sum[p], product[p], long[p], a, b, c)
+				}
+			}
+			if int(least[l]) != (min-first)/inner || int(greatest[l]) != (max-first)/inner {
+				t.Errorf("%v: line %d is least at %d, greatest at %d; want %d and %d", d, l, least[l], greatest[l], (min-first)/inner, (max-first)/inner)
+			}
+		}
+	}
+}
+
+// factorBefore is the factor of a gradient: the product before an element, or 1 for the first.
+func factorBefore(y []float32, p, inner int, has bool) float64 {
+	if !has {
+		return 1
+	}
+	return float64(y[p-inner])
 }
 
 func numel(dims []int) int {

@@ -1,43 +1,80 @@
 package kernels
 
+import "unsafe"
+
 // The kernels of this file work along the middle of a tensor seen as
 // [outer, n, inner]. Their units are the outer·inner lines; lo and hi bound
 // them. dst and x may be the same slice.
 
 // Cumsum sets dst to the running sums of x: floats in float64, integers in int64.
-func Cumsum[T Number, A int64 | float64](dst, x []T, n, inner, lo, hi int) {
-	for l := lo; l < hi; l++ {
+func Cumsum[R, T Number, A int64 | float64](dst []R, x []T, n, inner, lo, hi int) {
+	l := lo
+	if half := 0.5; A(half) != 0 && scansPairs[R](n, inner) {
+		for ; l+1 < hi; l += 2 {
+			p, q := l/inner*n*inner+l%inner, (l+1)/inner*n*inner+(l+1)%inner
+			var a, b A
+			for range n {
+				a, b = a+A(x[p]), b+A(x[q])
+				dst[p], dst[q] = R(a), R(b)
+				p, q = p+inner, q+inner
+			}
+		}
+	}
+	for ; l < hi; l++ {
 		p := l/inner*n*inner + l%inner
 		var acc A
 		for range n {
 			acc += A(x[p])
-			dst[p] = T(acc)
+			dst[p] = R(acc)
 			p += inner
 		}
 	}
 }
 
+// scansPairs reports whether two lines are gone along together: what is computed waits for the element
+// before it, but not for that of another line. Long lines that lie apart wait for memory.
+func scansPairs[R Number](n, inner int) bool {
+	var x R
+	return inner > 1 || n*int(unsafe.Sizeof(x)) <= 8<<10
+}
+
 // Cumprod sets dst to the running products of x.
-func Cumprod[T Number, A int64 | float64](dst, x []T, n, inner, lo, hi int) {
-	for l := lo; l < hi; l++ {
+func Cumprod[R, T Number, A int64 | float64](dst []R, x []T, n, inner, lo, hi int) {
+	l := lo
+	if scansPairs[R](n, inner) {
+		for ; l+1 < hi; l += 2 {
+			p, q := l/inner*n*inner+l%inner, (l+1)/inner*n*inner+(l+1)%inner
+			a, b := A(1), A(1)
+			for range n {
+				a, b = a*A(x[p]), b*A(x[q])
+				dst[p], dst[q] = R(a), R(b)
+				p, q = p+inner, q+inner
+			}
+		}
+	}
+	for ; l < hi; l++ {
 		p := l/inner*n*inner + l%inner
 		acc := A(1)
 		for range n {
 			acc *= A(x[p])
-			dst[p] = T(acc)
+			dst[p] = R(acc)
 			p += inner
 		}
 	}
 }
 
-// gradientLines is how many lines that adjoin CumprodGradient goes along together. Others it takes one by
-// one: their elements would meet in the same places of the cache.
+// gradientLines is how many lines that adjoin CumprodGradient goes along together at most.
 const gradientLines = 8
 
 // CumprodGradient sets dst to the gradient of the running products y of x, from their cotangents g:
 //
 //	dst[k] = y[k-1] · s[k],  s[k] = g[k] + x[k+1] · s[k+1]
 func CumprodGradient[T Float](dst, g, x, y []T, n, inner, lo, hi int) {
+	if inner == 1 {
+		for ; hi-lo >= 4; lo += 4 {
+			cumprodGradientRows(dst[lo*n:], g[lo*n:], x[lo*n:], y[lo*n:], n)
+		}
+	}
 	for lo < hi {
 		lines := min(gradientLines, hi-lo, inner-lo%inner)
 		p := lo/inner*n*inner + lo%inner + n*inner
@@ -59,6 +96,22 @@ func CumprodGradient[T Float](dst, g, x, y []T, n, inner, lo, hi int) {
 		}
 		lo += lines
 	}
+}
+
+// cumprodGradientRows is CumprodGradient of the first four lines of elements that adjoin, together.
+func cumprodGradientRows[T Float](dst, g, x, y []T, n int) {
+	if n == 0 {
+		return
+	}
+	p, q, r, s := n-1, 2*n-1, 3*n-1, 4*n-1
+	a, b, c, d := float64(g[p]), float64(g[q]), float64(g[r]), float64(g[s])
+	for range n - 1 {
+		dst[p], dst[q], dst[r], dst[s] = T(a*float64(y[p-1])), T(b*float64(y[q-1])), T(c*float64(y[r-1])), T(d*float64(y[s-1]))
+		a, b, c, d = a*float64(x[p]), b*float64(x[q]), c*float64(x[r]), d*float64(x[s])
+		p, q, r, s = p-1, q-1, r-1, s-1
+		a, b, c, d = a+float64(g[p]), b+float64(g[q]), c+float64(g[r]), d+float64(g[s])
+	}
+	dst[p], dst[q], dst[r], dst[s] = T(a), T(b), T(c), T(d)
 }
 
 // Cummax sets values to the running maxima of x, or with least to the minima, and indices to where they
@@ -155,6 +208,10 @@ func cummaxIntegers[T Number](values []T, indices []int64, x []T, least bool) {
 // element; the first NaN if there is one.
 func Argmax[T Number](dst []int64, x []T, n, inner, lo, hi int) {
 	for l := lo; l < hi; l++ {
+		if inner == 1 {
+			dst[l] = int64(argmaxRow(x[l*n : (l+1)*n]))
+			continue
+		}
 		p := l/inner*n*inner + l%inner
 		best, at := x[p], 0
 		for i := 1; i < n && best == best; i++ {
@@ -167,9 +224,28 @@ func Argmax[T Number](dst []int64, x []T, n, inner, lo, hi int) {
 	}
 }
 
+// argmaxRow skips what is at most the greatest so far, as no NaN is.
+func argmaxRow[T Number](x []T) (at int) {
+	best := x[0]
+	for i := 1; best == best; i++ {
+		for i < len(x) && x[i] <= best {
+			i++
+		}
+		if i == len(x) {
+			break
+		}
+		best, at = x[i], i
+	}
+	return at
+}
+
 // Argmin is Argmax for the smallest element.
 func Argmin[T Number](dst []int64, x []T, n, inner, lo, hi int) {
 	for l := lo; l < hi; l++ {
+		if inner == 1 {
+			dst[l] = int64(argminRow(x[l*n : (l+1)*n]))
+			continue
+		}
 		p := l/inner*n*inner + l%inner
 		best, at := x[p], 0
 		for i := 1; i < n && best == best; i++ {
@@ -180,4 +256,18 @@ func Argmin[T Number](dst []int64, x []T, n, inner, lo, hi int) {
 		}
 		dst[l] = int64(at)
 	}
+}
+
+func argminRow[T Number](x []T) (at int) {
+	best := x[0]
+	for i := 1; best == best; i++ {
+		for i < len(x) && x[i] >= best {
+			i++
+		}
+		if i == len(x) {
+			break
+		}
+		best, at = x[i], i
+	}
+	return at
 }

@@ -33,13 +33,8 @@ func Places[T int32 | int64](rows, cols []T, t Triangle, lo, hi int) {
 	for r := lo; r < hi; r++ {
 		from, to := t.span(r)
 		n := to - from
-		row, col := rows[at:at+n], cols[at:at+n]
-		for i := range row {
-			row[i] = T(r)
-		}
-		for i := range col {
-			col[i] = T(from + i)
-		}
+		repeat(rows[at:at+n], T(r))
+		ArangeInt(cols[at:at+n], int64(from), 1, 0)
 		at += n
 	}
 }
