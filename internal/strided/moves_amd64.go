@@ -61,17 +61,21 @@ func transposeVectors[T uint8 | uint16](dst []T, width int, src []T, step, rows,
 	return rows, cols
 }
 
+// A secondLoop moves n bytes, a multiple of 32 above zero, between elements that adjoin and every second one.
+type secondLoop = func(dst, src *byte, n int)
+
+var (
+	everies = [9]secondLoop{1: every1AVX2, 2: every2AVX2, 4: every4AVX2, 8: every8AVX2}
+	spreads = [9]secondLoop{1: spread1AVX2, 2: spread2AVX2, 4: spread4AVX2, 8: spread8AVX2}
+)
+
 // everyVectors is Every of a multiple of vectors, of which it returns the elements. It leaves the last
 // element, behind which src may end.
 func everyVectors[T Bits](dst, src []T) int {
 	n := wholeVectors(dst)
 	if n > 0 {
-		to, from := (*byte)(unsafe.Pointer(&dst[0])), (*byte)(unsafe.Pointer(&src[:2*n][0]))
-		if unsafe.Sizeof(dst[0]) == 4 {
-			every4AVX2(to, from, 4*n)
-		} else {
-			every8AVX2(to, from, 8*n)
-		}
+		size := int(unsafe.Sizeof(dst[0]))
+		everies[size]((*byte)(unsafe.Pointer(&dst[0])), (*byte)(unsafe.Pointer(&src[:2*n][0])), n*size)
 	}
 	return n
 }
@@ -80,23 +84,19 @@ func everyVectors[T Bits](dst, src []T) int {
 func spreadVectors[T Bits](dst, src []T) int {
 	n := wholeVectors(src)
 	if n > 0 {
-		to, from := (*byte)(unsafe.Pointer(&dst[:2*n][0])), (*byte)(unsafe.Pointer(&src[0]))
-		if unsafe.Sizeof(dst[0]) == 4 {
-			spread4AVX2(to, from, 4*n)
-		} else {
-			spread8AVX2(to, from, 8*n)
-		}
+		size := int(unsafe.Sizeof(src[0]))
+		spreads[size]((*byte)(unsafe.Pointer(&dst[:2*n][0])), (*byte)(unsafe.Pointer(&src[0])), n*size)
 	}
 	return n
 }
 
-// wholeVectors returns how many elements of all but the last are whole vectors; of 4 or 8 bytes.
+// wholeVectors returns how many elements of all but the last are whole vectors.
 func wholeVectors[T Bits](list []T) int {
 	if !vectors || len(list) == 0 {
 		return 0
 	}
 	size := int(unsafe.Sizeof(list[0]))
-	if size != 4 && size != 8 {
+	if size > 8 {
 		return 0
 	}
 	return (len(list) - 1) * size / 32 * 32 / size

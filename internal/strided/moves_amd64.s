@@ -211,6 +211,100 @@ next:
 	VZEROUPPER
 	RET
 
+// func every1AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·every1AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VPCMPEQB  Y0, Y0, Y0
+	VPSRLW    $0x08, Y0, Y0
+	VPAND     (CX), Y0, Y1
+	VPAND     32(CX), Y0, Y0
+	VPACKUSWB Y0, Y1, Y1
+	VPERMQ    $0xd8, Y1, Y1
+	VMOVDQU   Y1, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x40, CX
+	SUBQ      $0x20, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
+// func spread1AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·spread1AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VPCMPEQB  Y0, Y0, Y0
+	VPSRLW    $0x08, Y0, Y0
+	VPMOVZXBW (CX), Y1
+	VPANDN    (AX), Y0, Y2
+	VPOR      Y2, Y1, Y1
+	VMOVDQU   Y1, (AX)
+	VPMOVZXBW 16(CX), Y1
+	VPANDN    32(AX), Y0, Y0
+	VPOR      Y0, Y1, Y1
+	VMOVDQU   Y1, 32(AX)
+	ADDQ      $0x40, AX
+	ADDQ      $0x20, CX
+	SUBQ      $0x20, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
+// func every2AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·every2AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VPCMPEQB  Y0, Y0, Y0
+	VPSRLD    $0x10, Y0, Y0
+	VPAND     (CX), Y0, Y1
+	VPAND     32(CX), Y0, Y0
+	VPACKUSDW Y0, Y1, Y1
+	VPERMQ    $0xd8, Y1, Y1
+	VMOVDQU   Y1, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x40, CX
+	SUBQ      $0x20, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
+// func spread2AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·spread2AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VPCMPEQB  Y0, Y0, Y0
+	VPSRLD    $0x10, Y0, Y0
+	VPMOVZXWD (CX), Y1
+	VPANDN    (AX), Y0, Y2
+	VPOR      Y2, Y1, Y1
+	VMOVDQU   Y1, (AX)
+	VPMOVZXWD 16(CX), Y1
+	VPANDN    32(AX), Y0, Y0
+	VPOR      Y0, Y1, Y1
+	VMOVDQU   Y1, 32(AX)
+	ADDQ      $0x40, AX
+	ADDQ      $0x20, CX
+	SUBQ      $0x20, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
 // func every4AVX2(dst *byte, src *byte, n int)
 // Requires: AVX, AVX2
 TEXT ·every4AVX2(SB), NOSPLIT, $0-24

@@ -79,6 +79,7 @@ func TestSecondsAgree(t *testing.T) {
 	checkSeconds[uint32](t)
 	checkSeconds[uint64](t)
 	checkSeconds[uint8](t)
+	checkSeconds[uint16](t)
 }
 
 func checkSeconds[T Bits](t *testing.T) {

@@ -20,6 +20,26 @@ func transpose16AVX2(dst *uint16, src *uint16, width int, step int, n int)
 //go:noescape
 func transpose8AVX2(dst *uint8, src *uint8, width int, step int, n int)
 
+// every1AVX2 is every4AVX2 of bytes.
+//
+//go:noescape
+func every1AVX2(dst *byte, src *byte, n int)
+
+// spread1AVX2 is spread4AVX2 of bytes.
+//
+//go:noescape
+func spread1AVX2(dst *byte, src *byte, n int)
+
+// every2AVX2 is every4AVX2 of words of 2 bytes.
+//
+//go:noescape
+func every2AVX2(dst *byte, src *byte, n int)
+
+// spread2AVX2 is spread4AVX2 of words of 2 bytes.
+//
+//go:noescape
+func spread2AVX2(dst *byte, src *byte, n int)
+
 // every4AVX2 sets n bytes at dst, a multiple of 32 above zero, to every second word of 4 bytes from src on. It reads 2n bytes.
 //
 //go:noescape

@@ -143,7 +143,40 @@ func pairs(name, doc string, wide string, block func(dst, src Mem)) {
 	RET()
 }
 
+// lowerHalves returns a mask of the lower half of each element, of bits bits: ones, shifted down.
+func lowerHalves(shift func(...Op), bits uint64) reg.VecVirtual {
+	mask := YMM()
+	VPCMPEQB(mask, mask, mask)
+	shift(Imm(bits/2), mask, mask)
+	return mask
+}
+
 func alternate() {
+	for _, e := range []struct {
+		name, of    string
+		bits        uint64
+		shift, pack func(...Op)
+		widen       func(...Op)
+	}{{"1", "bytes", 16, VPSRLW, VPACKUSWB, VPMOVZXBW}, {"2", "words of 2 bytes", 32, VPSRLD, VPACKUSDW, VPMOVZXWD}} {
+		pairs("every"+e.name+"AVX2", "every"+e.name+"AVX2 is every4AVX2 of "+e.of+".", "src", func(dst, src Mem) {
+			mask, a, b := lowerHalves(e.shift, e.bits), YMM(), YMM()
+			VPAND(src, mask, a)
+			VPAND(src.Offset(32), mask, b)
+			e.pack(b, a, a)
+			VPERMQ(Imm(0xd8), a, a)
+			VMOVDQU(a, dst)
+		})
+		pairs("spread"+e.name+"AVX2", "spread"+e.name+"AVX2 is spread4AVX2 of "+e.of+".", "dst", func(dst, src Mem) {
+			mask := lowerHalves(e.shift, e.bits)
+			for i := range 2 {
+				v, between := YMM(), YMM()
+				e.widen(src.Offset(16*i), v)
+				VPANDN(dst.Offset(32*i), mask, between)
+				VPOR(between, v, v)
+				VMOVDQU(v, dst.Offset(32*i))
+			}
+		})
+	}
 	pairs("every4AVX2", "every4AVX2 sets n bytes at dst, a multiple of 32 above zero, to every second word of 4 bytes from src on. It reads 2n bytes.", "src", func(dst, src Mem) {
 		a, b := YMM(), YMM()
 		VMOVUPS(src, a)
