@@ -37,6 +37,14 @@ func TestComposites(t *testing.T) {
 			%w, %j = cummin(%n, 0)
 			return %v, %i, %w, %j
 		}`, 0, [][]float64{hashed(165), hashed(40)}},
+		{"cats of cats, and what is rolled", `program @p {
+			%x = parameter "x" : f32[3,5,2,11]
+			%y = parameter "y" : f32[3,5,2,11]
+			%r = roll(%x, [1,2,1,-3,7], [0,1,2,3,0])
+			%twice = cat([%y, %x], 2)
+			%c = cat([cat([cat([exp(%x), %y], 2), %twice], 0), %twice], 0)
+			return %r, %c, roll(%x, [40]), cat([%twice, cat([%x, %y], 2)], 3)
+		}`, 1e-6, [][]float64{hashed(330), hashed(330)}},
 		{"places of triangles", `program @p {
 			return tril_indices(7, 5), triu_indices(5, 9, -2), tril_indices(4, 4, -6), triu_indices(6, 6, 1, dtype=i32), triu_indices(3, 0)
 		}`, 0, nil},

@@ -68,6 +68,7 @@ func init() {
 		Doc: "Elements moved by shifts along dims, those that leave at one end entering at the other; without dims the " +
 			"flattened tensor is moved. ATen's roll.",
 		Decompose: decomposeRoll,
+		VJP:       vjpRoll,
 	})
 }
 
@@ -275,17 +276,50 @@ func decomposeRoll(b *Builder, a Args) []Value {
 	if flat {
 		x, dims = b.Reshape(x, s.Numel()), []int{0}
 	}
+	var by [MaxRank]int
+	var moved []int
 	for i, d := range dims {
 		if x.Rank() == 0 {
 			a.Fail(ErrIndex, "dimension %d is out of range for rank 0", d)
 		}
 		d = a.NormDim(d, x.Rank())
-		n := x.Dim(d)
-		if n == 0 || shifts[i]%n == 0 {
-			continue
+		if n := x.Dim(d); n > 0 {
+			by[d] = ((by[d]+shifts[i])%n + n) % n
 		}
-		k := n - (shifts[i]%n+n)%n
-		x = b.Cat([]Value{b.Slice(x, d, k, n, 1), b.Slice(x, d, 0, k, 1)}, d)
+	}
+	for d, n := range by {
+		if n > 0 {
+			moved = append(moved, d)
+		}
+	}
+	for len(moved) > 0 {
+		k := min(len(moved), rollAtOnce)
+		x, moved = b.rolled(x, moved[:k], &by), moved[k:]
 	}
 	return []Value{b.Call1(opReshape, []any{x, s.Dims()})}
+}
+
+// rollAtOnce is along how many dimensions elements are moved at once, in pieces of which there are two to
+// the power of it.
+const rollAtOnce = 3
+
+// rolled moves the elements of x along dims, each of which is copied once: a piece of a piece goes to where
+// it belongs in the end.
+func (b *Builder) rolled(x Value, dims []int, by *[MaxRank]int) Value {
+	if len(dims) == 0 {
+		return x
+	}
+	d := dims[0]
+	n := x.Dim(d)
+	k := n - by[d]
+	return b.Cat([]Value{b.rolled(b.Slice(x, d, k, n, 1), dims[1:], by), b.rolled(b.Slice(x, d, 0, k, 1), dims[1:], by)}, d)
+}
+
+// vjpRoll moves the cotangent the other way.
+func vjpRoll(b *Builder, a Args, _, grad []Value) []Value {
+	back := slices.Clone(a.Ints("shifts"))
+	for i := range back {
+		back[i] = -back[i]
+	}
+	return []Value{b.callNamed("roll", []any{grad[0], back, a.Ints("dims")})}
 }

@@ -59,6 +59,8 @@ type Builder struct {
 	Numbers fuse.Slab[int]
 	inPlace fuse.Slab[Pair]
 	pairs   []Pair // scratch of KernelStep
+	// pieces are the cats that are emitted with the cat that they are part of.
+	pieces map[graph.ID]*graph.Instr
 	// recorded is what Build decided, once it is done; records asks for it, and follows has it.
 	records  bool
 	recorded *fuse.Script
@@ -185,6 +187,11 @@ func (b *Builder) instr(i int32) (err error) {
 	case b.inner[i]:
 	case e != nil:
 		b.lower(&b.Program.Instrs[e.Anchor], in, e)
+	case b.partOfCat(in):
+		if b.pieces == nil {
+			b.pieces = map[graph.ID]*graph.Instr{}
+		}
+		b.pieces[in.Out] = in
 	case !b.Groups.Add(i):
 		b.lower(in, in, nil)
 	}
@@ -205,7 +212,10 @@ func (b *Builder) Alone(in *graph.Instr) {
 }
 
 // lower has the steps of an instruction emitted, and of the epilogue that ends with last.
-func (b *Builder) lower(in, last *graph.Instr, e *fuse.Epilogue) {
+func (b *Builder) lower(in, last *graph.Instr, e *fuse.Epilogue) { b.lowerTo(in, last, e, nil) }
+
+// lowerTo is lower of an instruction whose first result is made at a place, unless that is nil.
+func (b *Builder) lowerTo(in, last *graph.Instr, e *fuse.Epilogue, place *Value) {
 	if IsView(in.Op) {
 		b.Values[last.Out] = b.view(in)
 		return
@@ -218,6 +228,7 @@ func (b *Builder) lower(in, last *graph.Instr, e *fuse.Epilogue) {
 	} else {
 		c = &Call{b: b, Args: b.Program.Args(in)}
 	}
+	c.place = place
 	c.Instr, c.Last, c.Shapes, c.Epilogue = in, last, b.Program.Outs(last), e
 	b.emitter.Lower(c)
 	if len(c.Results) != last.NOut {

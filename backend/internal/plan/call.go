@@ -21,6 +21,7 @@ type Call struct {
 	Shapes  []ir.Shape
 	Results []Value
 
+	place    *Value      // of the first result, or nil
 	standIns ir.StandIns // of Args, in a call whose memory is used again
 }
 
@@ -48,9 +49,14 @@ func (c *Call) Operand(name string) (v Value, ok bool) {
 	return c.Operands[c.InputIndex(name)], true
 }
 
-// Result makes the buffer of the next result.
+// Result makes the buffer of the next result, unless it has a place.
 func (c *Call) Result() Value {
-	v := c.b.NewValue(c.Shapes[len(c.Results)])
+	v := Value{}
+	if c.place != nil && len(c.Results) == 0 {
+		v = *c.place
+	} else {
+		v = c.b.NewValue(c.Shapes[len(c.Results)])
+	}
 	c.Results = append(c.Results, v)
 	return v
 }

@@ -110,10 +110,24 @@ func (c *Call) CatParts() (parts []Value) {
 		n := x.Shape().Dim(dim)
 		parts = append(parts, out.As(x.Shape(), out.View.Slice(dim, at, n, 1)))
 		at += n
+		if in, ok := c.b.pieces[c.Instr.Args[i]]; ok {
+			delete(c.b.pieces, in.Out)
+			c.b.lowerTo(in, in, nil, &parts[i])
+			continue
+		}
 		c.Place(c.Instr.Args[i], parts[i])
 	}
 	c.Compute()
 	return parts
+}
+
+// partOfCat reports whether an instruction is a cat that only another cat uses, which has it made where it
+// belongs.
+func (b *Builder) partOfCat(in *graph.Instr) bool {
+	if in.Op != aten.Cat || b.Kept[in.Out] || len(b.Users[in.Out]) != 1 {
+		return false
+	}
+	return b.Program.Instrs[b.Users[in.Out][0]].Op == aten.Cat
 }
 
 // Transposed reports whether an instruction that uses a value exchanges two of its dimensions and

@@ -272,16 +272,16 @@ func TestScans(t *testing.T) {
 		return float32(r.IntN(9))
 	}
 	scanned(d, aten.Cumsum, ir.F32, float, 1, func(dst []float32, _ []int64, x []float32, n, inner, lines int) {
-		kernels.Cumsum[float32, float64](dst, x, n, inner, 0, lines)
+		kernels.Cumsum[float32, float32, float64](dst, x, n, inner, 0, lines)
 	})
 	scanned(d, aten.Cumsum, ir.I8, byte8, 0, func(dst []int8, _ []int64, x []int8, n, inner, lines int) {
-		kernels.Cumsum[int8, int64](dst, x, n, inner, 0, lines)
+		kernels.Cumsum[int8, int8, int64](dst, x, n, inner, 0, lines)
 	})
 	scanned(d, aten.Cumprod, ir.F64, r.NormFloat64, 2000, func(dst []float64, _ []int64, x []float64, n, inner, lines int) {
-		kernels.Cumprod[float64, float64](dst, x, n, inner, 0, lines)
+		kernels.Cumprod[float64, float64, float64](dst, x, n, inner, 0, lines)
 	})
 	scanned(d, aten.Cumprod, ir.I64, func() int64 { return int64(r.Uint64()) }, 0, func(dst []int64, _ []int64, x []int64, n, inner, lines int) {
-		kernels.Cumprod[int64, int64](dst, x, n, inner, 0, lines)
+		kernels.Cumprod[int64, int64, int64](dst, x, n, inner, 0, lines)
 	})
 	scanned(d, aten.Cummax, ir.F32, rare, 0, func(dst []float32, at []int64, x []float32, n, inner, lines int) {
 		kernels.Cummax(dst, at, x, false, n, inner, 0, lines)
