@@ -38,9 +38,8 @@ var (
 	floatMatmuls = byType[lowerFunc]{
 		ir.F32: floatMatmul[float32], ir.F64: floatMatmul[float64], ir.BF16: floatMatmul[gemm.BF16], ir.F16: floatMatmul[gemm.F16],
 	}
-	adaptiveMaxPools = numbers(adaptiveMaxPool[uint8], adaptiveMaxPool[int8], adaptiveMaxPool[int16], adaptiveMaxPool[int32],
-		adaptiveMaxPool[int64], adaptiveMaxPool[float32], adaptiveMaxPool[float64])
-	maxPools = numbers(maxPool[uint8], maxPool[int8], maxPool[int16], maxPool[int32], maxPool[int64], maxPool[float32], maxPool[float64])
+	adaptiveMaxPools = pools(adaptiveMaxPool[int32], adaptiveMaxPool[int64], adaptiveMaxPool[float32], adaptiveMaxPool[float64])
+	maxPools         = pools(maxPool[int32], maxPool[int64], maxPool[float32], maxPool[float64])
 )
 
 // product is a batch of matrix products c = a·b with strided operands: a is m×k
@@ -289,6 +288,23 @@ func multiply[T kernels.Integer](c *call, w panels[T]) {
 	})
 }
 
+// pools has those that the vectors have loops for. Narrow integers are computed in i32: to convert them and
+// the results takes less than to compare elements one by one.
+func pools(i32, i64, f32, f64 func(c *call, d ir.DType)) byType[lowerFunc] {
+	t := byType[lowerFunc]{}
+	for d, f := range map[ir.DType]func(c *call, d ir.DType){ir.I32: i32, ir.I64: i64, ir.F32: f32, ir.F64: f64} {
+		t[d] = func(c *call) { f(c, d) }
+	}
+	for _, d := range []ir.DType{ir.Bool, ir.U8, ir.I8, ir.I16} {
+		t[d] = func(c *call) {
+			wide := &call{c.Inner([]plan.Value{c.l.cast(c.Instr, c.Operands[0], ir.I32)}, []ir.Shape{c.Shapes[0].WithDType(ir.I32), c.Shapes[1]}), c.l}
+			i32(wide, d)
+			c.Results = append(c.Results, c.l.cast(c.Instr, wide.Results[0], d), wide.Results[1])
+		}
+	}
+	return t
+}
+
 // spatial fills in the leading dimensions of size 1 that kernels over three
 // spatial dimensions want.
 func spatial(src [3]int, n, lead int) [3]int {
@@ -297,20 +313,20 @@ func spatial(src [3]int, n, lead int) [3]int {
 	return out
 }
 
-func maxPool[T kernels.Number](c *call) {
+func maxPool[T kernels.Number](c *call, d ir.DType) {
 	p := ir.PoolOf(c.Args)
 	n := p.Spatial
 	g := pool.Geometry{
 		N: 1, C: 1, In: spatial(p.InDims, n, 1), Kernel: spatial(p.Kernel, n, 1), Out: spatial(p.OutDims, n, 1),
 		Stride: spatial(p.Stride, n, 1), Pad: spatial(p.Padding, n, 0), Dilation: spatial(p.Dilation, n, 1),
 	}
-	poolMaxima[T](c, g, n)
+	poolMaxima[T](c, g, n, d)
 }
 
 // adaptiveSpatial is the spatial dimensions of the ops that pool to a given size.
 var adaptiveSpatial = map[ir.Op]int{aten.AdaptiveMaxPool1d: 1, aten.AdaptiveMaxPool2d: 2, aten.AdaptiveMaxPool3d: 3}
 
-func adaptiveMaxPool[T kernels.Number](c *call) {
+func adaptiveMaxPool[T kernels.Number](c *call, d ir.DType) {
 	n := adaptiveSpatial[c.Instr.Op]
 	ones := [3]int{1, 1, 1}
 	g := pool.Geometry{N: 1, C: 1, In: ones, Kernel: ones, Out: ones, Stride: ones, Dilation: ones}
@@ -320,11 +336,12 @@ func adaptiveMaxPool[T kernels.Number](c *call) {
 		g.In[d], g.Out[d] = in[at], out[at]
 		g.Windows[d], g.Kernel[d] = pool.Adaptive(in[at], out[at])
 	}
-	poolMaxima[T](c, g, n)
+	poolMaxima[T](c, g, n, d)
 }
 
-// poolMaxima emits a pooling over the last n dimensions; N and C of g are found here.
-func poolMaxima[T kernels.Number](c *call, g pool.Geometry, n int) {
+// poolMaxima emits a pooling over the last n dimensions; N and C of g are found here. Elements are of the
+// dtype d before they are converted to T.
+func poolMaxima[T kernels.Number](c *call, g pool.Geometry, n int, d ir.DType) {
 	x := c.upward(c.Operands[0])
 	lead := x.View.Rank - n
 	// More than a batch and channels are all taken for channels; and neither rows nor channels adjoin.
@@ -349,6 +366,12 @@ func poolMaxima[T kernels.Number](c *call, g pool.Geometry, n int) {
 	values, indices := c.result(), c.result()
 	out := conv.ChannelsFirst(g.C, g.Out)
 	least, _ := kernels.Limits[T]()
+	switch d {
+	case ir.Bool, ir.U8:
+		least = 0
+	case ir.I8, ir.I16:
+		least = T(int64(-1) << (8*d.Size() - 1))
+	}
 	run := &pool.Max[T]{Limiter: c.l.limiter, Geometry: g, XLayout: layout, ValuesLayout: out, IndicesLayout: out, Least: least}
 	m, places := c.l.mem, !c.unused(1)
 	c.emit(1, 1, []operand{values, indices}, []operand{{buf: x.Buf}}, func(_, _ int) {

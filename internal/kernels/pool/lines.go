@@ -1,8 +1,11 @@
 package pool
 
 import (
+	"unsafe"
+
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/strided"
 )
 
 // lineOutputs is from how many outputs on a row is treated as a line.
@@ -75,9 +78,15 @@ func (m *Max[T]) line(r *maxRow[T], best []T, at []int32, x []T, first int32) {
 // split sets row i of dst to the columns of x whose remainder by n is i, and leaves what is behind the
 // last one as it was.
 func split[T any](dst, x []T, n, each int) {
-	if f, ok := any(x).([]float32); ok && n == 2 {
-		d := any(dst).([]float32)
-		vec.Halves(d[:each], d[each:][:len(x)/2], f)
+	switch size := unsafe.Sizeof(*new(T)); {
+	case n == 2 && size == 4:
+		d := moved[float32](dst)
+		vec.Halves(d[:each], d[each:][:len(x)/2], moved[float32](x))
+		return
+	case n == 2 && size == 8:
+		d, from := words(dst), words(x)
+		strided.Every(d[:each], from)
+		strided.Every(d[each:][:len(x)/2], from[1:])
 		return
 	}
 	for i := range n {
@@ -88,18 +97,18 @@ func split[T any](dst, x []T, n, each int) {
 	}
 }
 
+// words returns elements of 8 bytes as such.
+func words[T any](s []T) []uint64 {
+	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(s))), len(s))
+}
+
 // most takes over what is greater than the best so far, or is NaN.
 func most[T kernels.Number](best, x []T) {
 	if b, ok := any(best).([]float32); ok {
 		vec.Most(b, any(x).([]float32))
 		return
 	}
-	x = x[:len(best)]
-	for i, v := range x {
-		if v > best[i] || v != v {
-			best[i] = v
-		}
-	}
+	vec.MostOf(best, x)
 }
 
 // greaterAlong is greater of elements whose indices are step apart.
@@ -108,11 +117,5 @@ func greaterAlong[T kernels.Number](best []T, at []int32, x []T, index, step int
 		vec.GreaterAlong(b, at, any(x).([]float32), index, step)
 		return
 	}
-	at, x = at[:len(best)], x[:len(best)]
-	for i, v := range x {
-		if v > best[i] || v != v || at[i] < 0 {
-			best[i], at[i] = v, index
-		}
-		index += step
-	}
+	vec.GreaterOf(best, at, x, index, step)
 }

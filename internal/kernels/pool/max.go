@@ -151,18 +151,13 @@ func greater[T kernels.Number](best []T, at []int32, x []T, index int32) {
 		vec.Greater(b, at, any(x).([]float32), index)
 		return
 	}
-	at, x = at[:len(best)], x[:len(best)]
-	for c, v := range x {
-		if v > best[c] || v != v || at[c] < 0 {
-			best[c], at[c] = v, index
-		}
-	}
+	vec.GreaterOf(best, at, x, index, 0)
 }
 
 // transposes says that rows of a block are transposed, so that its planes adjoin.
 func (m *Max[T]) transposes(k block) bool {
-	_, ok := any(m.X).([]float32)
-	return ok && m.XLayout.Spatial[2] == 1 && m.XLayout.Channel != 1 && k.planes >= 4
+	var x T
+	return unsafe.Sizeof(x) >= 4 && m.XLayout.Spatial[2] == 1 && m.XLayout.Channel != 1 && k.planes >= 4
 }
 
 // lanes returns how many planes of a block are treated: those that fill vectors, of which the last may
@@ -197,7 +192,11 @@ func (m *Max[T]) input(r *maxRow[T], k block, i0, i1 int) (x []T, col, channel i
 	slot := i0%near0*near1 + i1%near1
 	part := r.rows[slot*size:][:size]
 	if r.first[slot] != row {
-		gemm.Transpose(any(part).([]float32), n, any(x).([]float32), l.Channel, k.planes, m.In[2])
+		if unsafe.Sizeof(x[0]) == 4 {
+			gemm.Transpose(moved[float32](part), n, moved[float32](x), l.Channel, k.planes, m.In[2])
+		} else {
+			gemm.Transpose(moved[float64](part), n, moved[float64](x), l.Channel, k.planes, m.In[2])
+		}
 		r.first[slot] = row
 	}
 	return part, n, 1

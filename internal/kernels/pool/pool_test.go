@@ -147,6 +147,7 @@ func TestMax(t *testing.T) {
 	inf := math.Inf(1)
 	testMax(t, []float32{float32(math.NaN()), float32(inf), float32(-inf)})
 	testMax(t, []float64{math.NaN(), inf, -inf})
+	testMax(t, []int32{-5, math.MaxInt32, math.MinInt32})
 	testMax(t, []int64{-5, math.MaxInt64, math.MinInt64})
 	testMax(t, []uint8{0, 255})
 }

@@ -213,3 +213,20 @@ func whole(n int) int {
 	}
 	return n / lanes() * lanes()
 }
+
+// greatestNative returns the loops for a type other than float32.
+func greatestNative[T Number]() (l greatestLoops) {
+	if level == none {
+		return l
+	}
+	var x T
+	switch any(x).(type) {
+	case float64:
+		return greatestLoops{greaterDoublesAVX2, mostDoublesAVX2, 4}
+	case int64:
+		return greatestLoops{greaterQuadsAVX2, mostQuadsAVX2, 4}
+	case int32:
+		return greatestLoops{greaterLongsAVX2, mostLongsAVX2, 8}
+	}
+	return l
+}

@@ -118,3 +118,33 @@ func sumRowsF16AVX2(dst *float32, rows *uint16, index *int64, n int, width int, 
 //
 //go:noescape
 func halvesAVX2(even *float32, odd *float32, x *float32, n int)
+
+// mostDoublesAVX2 is MostOf of n > 0 elements, a multiple of 4.
+//
+//go:noescape
+func mostDoublesAVX2(best *byte, x *byte, n int)
+
+// greaterDoublesAVX2 is GreaterOf of n > 0 elements, a multiple of 4.
+//
+//go:noescape
+func greaterDoublesAVX2(best *byte, at *int32, x *byte, n int, index int32, step int32)
+
+// mostQuadsAVX2 is MostOf of n > 0 elements, a multiple of 4.
+//
+//go:noescape
+func mostQuadsAVX2(best *byte, x *byte, n int)
+
+// greaterQuadsAVX2 is GreaterOf of n > 0 elements, a multiple of 4.
+//
+//go:noescape
+func greaterQuadsAVX2(best *byte, at *int32, x *byte, n int, index int32, step int32)
+
+// mostLongsAVX2 is MostOf of n > 0 elements, a multiple of 8.
+//
+//go:noescape
+func mostLongsAVX2(best *byte, x *byte, n int)
+
+// greaterLongsAVX2 is GreaterOf of n > 0 elements, a multiple of 8.
+//
+//go:noescape
+func greaterLongsAVX2(best *byte, at *int32, x *byte, n int, index int32, step int32)

@@ -2098,3 +2098,184 @@ loop:
 	JG      loop
 	VZEROUPPER
 	RET
+
+// func mostDoublesAVX2(best *byte, x *byte, n int)
+// Requires: AVX
+TEXT ·mostDoublesAVX2(SB), NOSPLIT, $0-24
+	MOVQ best+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop:
+	VMOVDQU   (AX), Y0
+	VMOVDQU   (CX), Y1
+	VCMPPD    $0x1e, Y0, Y1, Y2
+	VCMPPD    $0x03, Y1, Y1, Y3
+	VORPS     Y3, Y2, Y2
+	VBLENDVPD Y2, Y1, Y0, Y0
+	VMOVDQU   Y0, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, CX
+	SUBQ      $0x04, DX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func greaterDoublesAVX2(best *byte, at *int32, x *byte, n int, index int32, step int32)
+// Requires: AVX, AVX2
+TEXT ·greaterDoublesAVX2(SB), NOSPLIT, $0-40
+	MOVQ         best+0(FP), AX
+	MOVQ         at+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         index+32(FP), SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, X0
+	MOVL         step+36(FP), SI
+	VMOVD        SI, X1
+	VPBROADCASTD X1, X1
+	VPMULLD      iota<>+0(SB), X1, X2
+	VPADDD       X2, X0, X0
+	VPSLLD       $0x02, X1, X1
+
+loop:
+	VMOVDQU      (AX), Y2
+	VMOVDQU      (DX), Y3
+	VMOVDQU      (CX), X5
+	VCMPPD       $0x1e, Y2, Y3, Y4
+	VCMPPD       $0x03, Y3, Y3, Y6
+	VORPS        Y6, Y4, Y4
+	VPMOVSXDQ    X5, Y6
+	VORPS        Y6, Y4, Y4
+	VBLENDVPD    Y4, Y3, Y2, Y2
+	VMOVDQU      Y2, (AX)
+	VEXTRACTI128 $0x00, Y4, X2
+	VEXTRACTI128 $0x01, Y4, X3
+	VSHUFPS      $0xdd, X3, X2, X2
+	VBLENDVPS    X2, X0, X5, X5
+	VMOVDQU      X5, (CX)
+	VPADDD       X1, X0, X0
+	ADDQ         $0x10, CX
+	ADDQ         $0x20, AX
+	ADDQ         $0x20, DX
+	SUBQ         $0x04, BX
+	JG           loop
+	VZEROUPPER
+	RET
+
+// func mostQuadsAVX2(best *byte, x *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·mostQuadsAVX2(SB), NOSPLIT, $0-24
+	MOVQ best+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop:
+	VMOVDQU   (AX), Y0
+	VMOVDQU   (CX), Y1
+	VPCMPGTQ  Y0, Y1, Y2
+	VBLENDVPD Y2, Y1, Y0, Y0
+	VMOVDQU   Y0, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, CX
+	SUBQ      $0x04, DX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func greaterQuadsAVX2(best *byte, at *int32, x *byte, n int, index int32, step int32)
+// Requires: AVX, AVX2
+TEXT ·greaterQuadsAVX2(SB), NOSPLIT, $0-40
+	MOVQ         best+0(FP), AX
+	MOVQ         at+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         index+32(FP), SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, X0
+	MOVL         step+36(FP), SI
+	VMOVD        SI, X1
+	VPBROADCASTD X1, X1
+	VPMULLD      iota<>+0(SB), X1, X2
+	VPADDD       X2, X0, X0
+	VPSLLD       $0x02, X1, X1
+
+loop:
+	VMOVDQU      (AX), Y2
+	VMOVDQU      (DX), Y3
+	VMOVDQU      (CX), X5
+	VPCMPGTQ     Y2, Y3, Y4
+	VPMOVSXDQ    X5, Y6
+	VORPS        Y6, Y4, Y4
+	VBLENDVPD    Y4, Y3, Y2, Y2
+	VMOVDQU      Y2, (AX)
+	VEXTRACTI128 $0x00, Y4, X2
+	VEXTRACTI128 $0x01, Y4, X3
+	VSHUFPS      $0xdd, X3, X2, X2
+	VBLENDVPS    X2, X0, X5, X5
+	VMOVDQU      X5, (CX)
+	VPADDD       X1, X0, X0
+	ADDQ         $0x10, CX
+	ADDQ         $0x20, AX
+	ADDQ         $0x20, DX
+	SUBQ         $0x04, BX
+	JG           loop
+	VZEROUPPER
+	RET
+
+// func mostLongsAVX2(best *byte, x *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·mostLongsAVX2(SB), NOSPLIT, $0-24
+	MOVQ best+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop:
+	VMOVDQU   (AX), Y0
+	VMOVDQU   (CX), Y1
+	VPCMPGTD  Y0, Y1, Y2
+	VBLENDVPS Y2, Y1, Y0, Y0
+	VMOVDQU   Y0, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, CX
+	SUBQ      $0x08, DX
+	JG        loop
+	VZEROUPPER
+	RET
+
+// func greaterLongsAVX2(best *byte, at *int32, x *byte, n int, index int32, step int32)
+// Requires: AVX, AVX2
+TEXT ·greaterLongsAVX2(SB), NOSPLIT, $0-40
+	MOVQ         best+0(FP), AX
+	MOVQ         at+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVL         index+32(FP), SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Y0
+	MOVL         step+36(FP), SI
+	VMOVD        SI, X1
+	VPBROADCASTD X1, Y1
+	VPMULLD      iota<>+0(SB), Y1, Y2
+	VPADDD       Y2, Y0, Y0
+	VPSLLD       $0x03, Y1, Y1
+
+loop:
+	VMOVDQU   (AX), Y2
+	VMOVDQU   (DX), Y3
+	VMOVDQU   (CX), Y5
+	VPCMPGTD  Y2, Y3, Y4
+	VMOVDQA   Y5, Y6
+	VORPS     Y6, Y4, Y4
+	VBLENDVPS Y4, Y3, Y2, Y2
+	VMOVDQU   Y2, (AX)
+	VBLENDVPS Y4, Y0, Y5, Y5
+	VMOVDQU   Y5, (CX)
+	VPADDD    Y1, Y0, Y0
+	ADDQ      $0x20, CX
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, DX
+	SUBQ      $0x08, BX
+	JG        loop
+	VZEROUPPER
+	RET

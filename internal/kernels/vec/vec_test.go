@@ -3,6 +3,7 @@ package vec
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/loris-ml/loris/internal/half"
@@ -354,6 +355,52 @@ func TestMost(t *testing.T) {
 				}
 				if math.Float32bits(b[i]) != math.Float32bits(best[i]) {
 					t.Errorf("%d elements: element %d is %v, want %v", n, i, b[i], best[i])
+				}
+			}
+		}
+	})
+}
+
+// TestGreatestOf has greatest elements of every type looked for in rows that vectors do not divide, which
+// lie at the ends of their memory.
+func TestGreatestOf(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	checkGreatest(t, []float64{nan, inf, -inf, 0, math.Copysign(0, -1), 1, 2})
+	checkGreatest(t, []float32{float32(nan), float32(inf), 0, 1, 2})
+	checkGreatest(t, []int64{0, 1, -1, math.MaxInt64, math.MinInt64, 1 << 32, -1 << 32})
+	checkGreatest(t, []int32{0, 1, -1, math.MaxInt32, math.MinInt32, 7})
+	checkGreatest(t, []uint8{0, 1, 255, 128})
+}
+
+func checkGreatest[T Number](t *testing.T, special []T) {
+	t.Helper()
+	same := func(a, b T) bool {
+		return a == b && math.Signbit(float64(a)) == math.Signbit(float64(b)) || a != a && b != b
+	}
+	eachLevel(t, func(t *testing.T) {
+		for n := range 40 {
+			for _, step := range []int32{0, 3} {
+				best, at, x := make([]T, n+1), make([]int32, n+1), make([]T, n)
+				for i := range best {
+					best[i], at[i] = special[i%len(special)], int32(i%3)-1
+				}
+				for i := range x {
+					x[i] = special[(i*i+i/7)%len(special)]
+				}
+				most, greater, places := slices.Clone(best), slices.Clone(best), slices.Clone(at)
+				MostOf(most[:n], x)
+				GreaterOf(greater[:n], places[:n], x, -7, step)
+				for i := range best {
+					want, first, place := best[i], best[i], at[i]
+					if i < n && (x[i] > want || x[i] != x[i]) {
+						want = x[i]
+					}
+					if i < n && (x[i] > first || x[i] != x[i] || place < 0) {
+						first, place = x[i], int32(i)*step-7
+					}
+					if !same(most[i], want) || !same(greater[i], first) || places[i] != place {
+						t.Fatalf("%d of %T, step %d, element %d: %v, %v at %d; want %v, %v at %d", n, x, step, i, most[i], greater[i], places[i], want, first, place)
+					}
 				}
 			}
 		}

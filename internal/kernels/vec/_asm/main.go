@@ -191,6 +191,9 @@ func main() {
 		s.sumRows()
 	}
 	halves()
+	for _, k := range kinds {
+		greatest(k)
+	}
 	Generate()
 }
 
