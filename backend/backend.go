@@ -85,6 +85,13 @@ type Sizer interface {
 	HeldBytes() int64
 }
 
+// PromptBackend is a Backend whose models begin a Run when it is called, as far as processors are free.
+type PromptBackend interface {
+	Backend
+	// Idle reports whether one is free, so that a Run would wait for nothing.
+	Idle() bool
+}
+
 // Alias says that an output may take the storage of a donated input.
 type Alias struct{ Input, Output int }
 

@@ -49,6 +49,7 @@ import (
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/native"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // DeviceType is "cpu".
@@ -116,6 +117,9 @@ func (*Backend) Supports(op ir.Op) bool {
 // BytesInUse returns the bytes of live buffers; the workspace of a Run counts
 // while it lasts.
 func (b *Backend) BytesInUse(d ir.Device) int64 { return b.mem.BytesInUse(d) }
+
+// Idle reports whether a Run would begin at once.
+func (*Backend) Idle() bool { return parallel.Idle() }
 
 // Upload copies host data into a buffer. It returns an error wrapping
 // ir.ErrShape if data does not have the size of the shape, and one wrapping

@@ -33,6 +33,9 @@ type Computation struct {
 	plug      *Plug // runs in place of a container
 	// collectives are those that each run takes part in.
 	collectives []collective.Use
+	// idle reports whether a run would begin at once; nil where a run may wait for others or call the
+	// user's models.
+	idle func() bool
 	// took is how long the last run held the device, in nanoseconds.
 	took atomic.Int64
 }
@@ -134,6 +137,9 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 		return nil, fmt.Errorf("compile %v (%d nodes) on %v: %w", h, len(p.Instrs), d, err)
 	}
 	m := &Computation{Device: d, EmittedNodes: st.After, Hash: h, container: pool, queues: pool.Queues(), program: p, held: held.Load(), collectives: collective.Of(lowered)}
+	if b, ok := be.(backend.PromptBackend); ok && !m.queues && len(m.collectives) == 0 && !callsModels(lowered) {
+		m.idle = b.Idle
+	}
 	for i := range m.collectives {
 		if m.queues {
 			m.collectives[i].Text += " on " + d.Type.String() // ranks exchange by what their devices have

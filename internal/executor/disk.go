@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 	"weak"
 
@@ -24,7 +25,7 @@ const diskFormat = "loris artifact 2"
 func (c *core) compiler(be backend.Backend, p *graph.Program, d ir.Device, o backend.CompileOptions) (make1 func(context.Context) (backend.Model, error), kept func() bool) {
 	ab, ok := be.(backend.ArtifactBackend)
 	id := ""
-	if ok && c.disk != nil && keepable(p) {
+	if ok && c.disk != nil && !callsModels(p) {
 		id = ab.ArtifactID(d)
 	}
 	if id == "" {
@@ -80,14 +81,10 @@ func (a *artifact) used(fresh []byte) {
 	}
 }
 
-// keepable reports whether a Program means the same in other processes.
-func keepable(p *graph.Program) bool {
-	for i := range p.Instrs {
-		if p.Instrs[i].Op == aten.CallModel {
-			return false // its model is known by a number that only this process knows
-		}
-	}
-	return true
+// callsModels reports whether a Program has models of the user's. These are known by numbers of this
+// process, so it means nothing in others.
+func callsModels(p *graph.Program) bool {
+	return slices.ContainsFunc(p.Instrs, func(in graph.Instr) bool { return in.Op == aten.CallModel })
 }
 
 // diskKey hashes the options that artefacts depend on, and the text of the Program, which unlike

@@ -30,7 +30,8 @@ type fake struct {
 	running   func(ctx context.Context, p *graph.Program, d ir.Device) error
 	uploading func(s ir.Shape, d ir.Device) error
 
-	held int64 // what each model says that it holds
+	held int64       // what each model says that it holds
+	idle atomic.Bool // what Idle says
 
 	compiles, runs, uploads, releases atomic.Int64
 	computed                          atomic.Int64 // results of runs
@@ -55,6 +56,8 @@ func (f *fake) NumDevices() (int, error)   { return 2, nil }
 func (f *fake) Version() string            { return "fake" }
 func (f *fake) Supports(op ir.Op) bool     { return ref.New().Supports(op) }
 func (f *fake) BytesInUse(ir.Device) int64 { return 0 }
+
+func (f *fake) Idle() bool { return f.idle.Load() }
 
 func (f *fake) Compile(ctx context.Context, p *graph.Program, d ir.Device, o backend.CompileOptions) (backend.Model, error) {
 	f.compiles.Add(1)

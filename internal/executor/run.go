@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -93,44 +94,72 @@ type run struct {
 	start time.Time
 }
 
+// atOnce is how long a call's computation may have taken last for the caller to run it by itself: less
+// than a goroutine on another processor takes to begin.
+var atOnce = 5 * time.Microsecond
+
 // schedule starts the goroutine that runs the computation while the device's lock is held. The
 // goroutine owns the job's lock and computation from here on. If the device runs its work in
-// order, the lock is released as soon as the computation is in the device's queue.
+// order, the lock is released as soon as the computation is in the device's queue. A call that is brief
+// has run when schedule returns.
 func (s *Session) schedule(a *Async, j *syncJob) {
 	r := &run{Async: a, c: s.core, held: j.held, ref: j.ref, vars: j.vars}
+	brief := j.call != nil && r.brief()
 	j.held, j.ref = nil, nil
+	if brief {
+		r.execute()
+		return
+	}
 	go func() {
 		deepen()
-		defer r.c.running.Done()
-		r.start = time.Now()
-		outs, p, err := r.begin(r.ref.Value())
-		if p != nil {
-			r.awaitQueued(outs, p)
-			return
-		}
-		if err == nil {
-			r.ref.Value().took.Store(int64(time.Since(r.start)))
-		}
-		err = r.own(err)
-		r.publish(err)
-		for i, d := range r.outputs {
-			if d.err = err; err == nil {
-				d.buf = outs[i]
-			}
-		}
-		close(r.ready)
-		if r.awaited.Load() {
-			// What waits would stay behind the session that made this, which is about to get the
-			// lock and record, for as long as goroutines may run.
-			runtime.Gosched()
-		}
-		r.retire(err)
-		held, fault := r.held, r.failure(err)
-		r.release(err)
-		held.Unlock(fault)
-		close(r.done)
-		r.c.forgetLate(r.Async)
+		r.execute()
 	}()
+}
+
+// brief reports whether the caller may run the computation by itself: it takes less than handing it over
+// does, waits for nothing, and calls nothing of the user's.
+func (r *run) brief() bool {
+	m := r.ref.Value()
+	if took := time.Duration(m.took.Load()); took == 0 || took > atOnce {
+		return false
+	}
+	if m.idle == nil || r.c.cfg.Hooks.Observe != nil || !m.idle() {
+		return false
+	}
+	return !slices.ContainsFunc(r.params, func(d *Data) bool { return !d.Ready() })
+}
+
+// execute runs the computation and gives back what it has.
+func (r *run) execute() {
+	defer r.c.running.Done()
+	r.start = time.Now()
+	outs, p, err := r.begin(r.ref.Value())
+	if p != nil {
+		r.awaitQueued(outs, p)
+		return
+	}
+	if err == nil {
+		r.ref.Value().took.Store(int64(time.Since(r.start)))
+	}
+	err = r.own(err)
+	r.publish(err)
+	for i, d := range r.outputs {
+		if d.err = err; err == nil {
+			d.buf = outs[i]
+		}
+	}
+	close(r.ready)
+	if r.awaited.Load() {
+		// What waits would stay behind the session that made this, which is about to get the
+		// lock and record, for as long as goroutines may run.
+		runtime.Gosched()
+	}
+	r.retire(err)
+	held, fault := r.held, r.failure(err)
+	r.release(err)
+	held.Unlock(fault)
+	close(r.done)
+	r.c.forgetLate(r.Async)
 }
 
 // deepen gives a new goroutine the stack that computations need, while there is nothing on it: it

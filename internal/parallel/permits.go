@@ -90,3 +90,6 @@ func (s *semaphore) serve() {
 	s.queue = slices.Delete(s.queue, 0, n)
 	s.waiting.Store(int32(len(s.queue)))
 }
+
+// Idle reports whether a run that began now would get a permit at once.
+func Idle() bool { return permits.waiting.Load() == 0 && permits.taken.Load() < processors() }
