@@ -183,7 +183,7 @@ func scatterReduce[T kernels.Number](c *call) {
 		how = boolCombines[how]
 	}
 	if index, src, inner, ok := c.rowScatter(); ok {
-		reduceRows[T](c, index, src, inner, how, include)
+		combineRows[T](c, index, src, 1, c.indexed(), inner, how, include)
 		return
 	}
 	index := c.index()
@@ -203,23 +203,20 @@ func scatterReduce[T kernels.Number](c *call) {
 	})
 }
 
-// reduceRows emits a scatter_reduce by rows. Which of the rows comes first where self's do not count,
-// and how many there are of each, is found out before, but for sums with self.
-func reduceRows[T kernels.Number](c *call, index, src operand, inner int, how kernels.Combine, include bool) {
-	size, out, m := c.indexed(), c.selfCopy(), c.l.mem
-	if how == kernels.CombineSum && include {
-		c.emit(inner, c.columnGrain(index.n), []operand{out}, []operand{index, src}, func(lo, hi int) {
-			kernels.IndexAdd(elements[T](m, out), elements[int64](m, index), elements[T](m, src), size, inner, lo, hi)
-		})
-		return
-	}
-	counts, firsts := c.l.temp(ir.I64, size), c.l.temp(ir.Bool, index.n)
-	c.emit(1, 1, []operand{counts, firsts}, []operand{index}, func(_, _ int) {
-		kernels.CountRows(elements[int64](m, counts), elements[uint8](m, firsts), elements[int64](m, index), include)
+// combineRows emits the combination of rows of self, [outer, size, inner], with those of a source that an
+// index selects.
+func combineRows[T kernels.Number](c *call, index, source operand, outer, size, inner int, how kernels.Combine, include bool) {
+	m := c.l.mem
+	heads, next := c.l.temp(ir.I64, size), c.l.temp(ir.I64, index.n)
+	c.emit(1, 1, []operand{heads, next}, []operand{index}, func(_, _ int) {
+		kernels.Chain(elements[int64](m, heads), elements[int64](m, next), elements[int64](m, index))
 	})
-	c.emit(inner, c.columnGrain(index.n), []operand{out}, []operand{index, src, counts, firsts}, func(lo, hi int) {
-		kernels.ReduceRows(elements[T](m, out), elements[int64](m, index), elements[T](m, src), how,
-			elements[int64](m, counts), elements[uint8](m, firsts), inner, lo, hi)
+	self, out := c.dense(c.Operands[0]), c.result()
+	units := kernels.ChainUnits(outer*size, inner)
+	cost := indexCost + 0.3*float64(outer*(size+index.n)*inner)/float64(max(units, 1))
+	c.emitOver(self, units, c.l.grain(cost), out, []operand{self, source, heads, next}, func(lo, hi int) {
+		kernels.CombineChained(elements[T](m, out), elements[T](m, self), elements[int64](m, heads), elements[int64](m, next),
+			elements[T](m, source), how, include, inner, lo, hi)
 	})
 }
 
@@ -282,11 +279,13 @@ func indexAdd[T kernels.Number](c *call) {
 	index := c.index()
 	v, _ := c.Operand("source")
 	source := c.dense(v)
+	if inner > 1 {
+		combineRows[T](c, index, source, outer, size, inner, kernels.CombineSum, true)
+		return
+	}
 	out := c.selfCopy()
 	m := c.l.mem
-	// A unit is a column: each is added in index order, whoever does it.
-	grain := max(16, c.l.grain(float64(index.n)))
-	c.emit(outer*inner, grain, []operand{out}, []operand{index, source}, func(lo, hi int) {
+	c.emit(outer, c.l.grain(indexCost*float64(index.n)), []operand{out}, []operand{index, source}, func(lo, hi int) {
 		kernels.IndexAdd(elements[T](m, out), elements[int64](m, index), elements[T](m, source), size, inner, lo, hi)
 	})
 }
@@ -300,7 +299,7 @@ func indexAddNarrow[E vec.BF16 | vec.F16](c *call) {
 	out, m := c.selfCopy(), c.l.mem
 	heads, next := c.l.temp(ir.I64, size), c.l.temp(ir.I64, index.n)
 	c.emit(1, 1, []operand{heads, next}, []operand{index}, func(_, _ int) {
-		bags.Chain(elements[int64](m, heads), elements[int64](m, next), elements[int64](m, index))
+		kernels.Chain(elements[int64](m, heads), elements[int64](m, next), elements[int64](m, index))
 	})
 	c.emit(outer*index.n, c.l.grain(indexCost+0.3*float64(inner)), []operand{out}, []operand{index, source, heads, next}, func(lo, hi int) {
 		bags.AddChained(elements[E](m, out), elements[int64](m, heads), elements[int64](m, next), elements[int64](m, index), elements[E](m, source), inner, lo, hi)

@@ -234,6 +234,20 @@ func (c *call) dense(v plan.Value) operand {
 
 // emit adds a step of this op that reads and writes the given operands.
 func (c *call) emit(n, grain int, writes, reads []operand, run func(lo, hi int)) {
+	c.l.emit(c.step(n, grain, writes, reads, run))
+}
+
+// emitOver is emit of a step that may write its result over an operand of the same size, element by
+// element or in pieces that only they read.
+func (c *call) emitOver(over operand, n, grain int, out operand, reads []operand, run func(lo, hi int)) {
+	s := c.step(n, grain, []operand{out}, reads, run)
+	if over.off == 0 && c.l.Buffers[over.buf].Bytes == c.l.Buffers[out.buf].Bytes {
+		s.InPlace = []plan.Pair{{Write: out.buf, Read: over.buf}}
+	}
+	c.l.emit(s)
+}
+
+func (c *call) step(n, grain int, writes, reads []operand, run func(lo, hi int)) step {
 	s := step{Instr: c.Instr, Payload: work{n: n, grain: grain, run: run}}
 	elements := 0
 	room := c.l.Numbers.Take(len(writes) + len(reads))
@@ -248,7 +262,7 @@ func (c *call) emit(n, grain int, writes, reads []operand, run func(lo, hi int))
 	for _, o := range reads {
 		s.Reads = append(s.Reads, o.buf)
 	}
-	c.l.emit(s)
+	return s
 }
 
 // widened lowers an op whose kernels do not know 16-bit floats: f converts them

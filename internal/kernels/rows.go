@@ -1,40 +1,59 @@
 package kernels
 
-// CountRows sets counts to how many rows ReduceRows combines in each row, of which there are
-// len(counts), its own among them if includeSelf; and firsts to 1 for the entries of the index that come
-// first in a row that does not count itself.
-func CountRows(counts []int64, firsts []uint8, index []int64, includeSelf bool) {
-	own := int64(0)
-	if includeSelf {
-		own = 1
+// Chain makes lists of equal indices, in their order: heads has for each of its rows the place of its
+// first index, or -1, and next for each place that of the next equal index, or -1. An index without a
+// row makes it panic with an IndexError.
+func Chain(heads, next, index []int64) {
+	for i := range heads {
+		heads[i] = -1
 	}
-	for i := range counts {
-		counts[i] = own
-	}
-	for j, ix := range index {
-		p := checked(ix, len(counts))
-		firsts[j] = flag(counts[p] == 0)
-		counts[p]++
+	for i := len(index) - 1; i >= 0; i-- {
+		at := checked(index[i], len(heads))
+		next[i], heads[at] = heads[at], int64(i)
 	}
 }
 
-// ReduceRows is ScatterReduce by rows: source is [len(index), inner], and dst is [len(counts), inner].
-// Units lo..hi-1 are columns, each of which is combined in index order. counts and firsts are those of
-// CountRows.
-func ReduceRows[T Number](dst []T, index []int64, source []T, how Combine, counts []int64, firsts []uint8, inner, lo, hi int) {
-	for j, ix := range index {
-		row := dst[int(ix)*inner+lo : int(ix)*inner+hi]
-		from := source[j*inner+lo : j*inner+hi]
-		if firsts[j] != 0 {
-			copy(row, from)
-			continue
+// chainColumns is how many columns of a row CombineChained does at a time.
+const chainColumns = 4096
+
+// ChainUnits returns how many units CombineChained has for so many rows.
+func ChainUnits(rows, inner int) int { return rows * ((inner + chainColumns - 1) / chainColumns) }
+
+// CombineChained sets rows of dst, [outer, len(heads), inner], to those of self, with rows of source,
+// [outer, len(next), inner], combined with them in the order of the lists of Chain; unless include is set,
+// rows that have a list are ignored in self. dst and self may be the same memory. It does units lo..hi-1,
+// which are pieces of rows.
+func CombineChained[T Number](dst, self []T, heads, next []int64, source []T, how Combine, include bool, inner, lo, hi int) {
+	size, n := len(heads), len(next)
+	pieces := ChainUnits(1, inner)
+	for u := lo; u < hi; {
+		row, from := u/pieces, u%pieces*chainColumns
+		o, r := row/size, row%size
+		k := min(chainColumns, inner-from)
+		// The units that follow it are the same piece of the next rows, where rows are of one piece.
+		for end := min(hi, u+size-r); u < end; u, r = u+1, r+1 {
+			at := (o*size+r)*inner + from
+			to, own := dst[at:at+k], self[at:at+k]
+			i, count := heads[r], int64(1)
+			if i >= 0 && !include {
+				p := (o*n+int(i))*inner + from
+				copy(to, source[p:p+k])
+				i = next[i]
+			} else if &to[0] != &own[0] {
+				copy(to, own)
+			}
+			for ; i >= 0; i = next[i] {
+				p := (o*n+int(i))*inner + from
+				combineRow(how, to, source[p:p+k])
+				count++
+			}
+			if how == CombineMean {
+				divideBy(to, count)
+			}
+			if pieces > 1 {
+				u++
+				break
+			}
 		}
-		combineRow(how, row, from)
-	}
-	if how != CombineMean {
-		return
-	}
-	for r, n := range counts {
-		divideBy(dst[r*inner+lo:r*inner+hi], n)
 	}
 }

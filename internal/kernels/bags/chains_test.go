@@ -28,7 +28,7 @@ func testAddChained[E vec.BF16 | vec.F16](t *testing.T) {
 	want := make([]E, len(x))
 	vec.Store(want, wide)
 	heads, next := make([]int64, size), make([]int64, len(index))
-	Chain(heads, next, index)
+	kernels.Chain(heads, next, index)
 	for _, step := range []int{1, 3, 100} {
 		got := slices.Clone(x)
 		for lo := 0; lo < outer*len(index); lo += step {
@@ -43,7 +43,7 @@ func testAddChained[E vec.BF16 | vec.F16](t *testing.T) {
 			t.Error("an index beyond the rows is no error")
 		}
 	}()
-	Chain(heads, next, []int64{0, size})
+	kernels.Chain(heads, next, []int64{0, size})
 }
 
 func numbers[E vec.Element](rng *rand.Rand, n int) []E {
