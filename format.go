@@ -45,10 +45,10 @@ func (t *Tensor) Text(ctx context.Context) (string, error) {
 	if err := ir.CheckContext("text", ctx); err != nil {
 		return "", err
 	}
-	if err := t.session("read").Readable(t.ex()); err != nil {
+	s, err := t.session("read").ReadableShape(t.ex())
+	if err != nil {
 		return "", err
 	}
-	s := t.Shape()
 	b, err := t.ex().Fetch(ctx)
 	if err != nil {
 		return "", err

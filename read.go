@@ -53,22 +53,24 @@ func Read[T Elem](ctx context.Context, t *Tensor) ([]T, error) {
 	if err := ir.CheckContext("read", ctx); err != nil {
 		return nil, err
 	}
-	if err := t.session("read").Readable(t.ex()); err != nil {
-		return nil, err
-	}
-	d := t.DType()
-	if !readable(d, dtypeOf[T]()) {
-		return nil, fmt.Errorf("loris: read of %v as %v: %w: cast it first", t.Shape(), dtypeOf[T](), ErrDType)
-	}
-	b, err := t.ex().Fetch(ctx)
+	shape, err := t.session("read").ReadableShape(t.ex())
 	if err != nil {
 		return nil, err
 	}
-	var z T
-	if err := copyFits(t.Shape(), int(unsafe.Sizeof(z))); err != nil {
-		return nil, err
+	d := shape.DType()
+	if !readable(d, dtypeOf[T]()) {
+		return nil, fmt.Errorf("loris: read of %v as %v: %w: cast it first", shape, dtypeOf[T](), ErrDType)
 	}
-	return decode[T](b, d), nil
+	var out []T
+	err = t.ex().Read(ctx, func(b []byte) error {
+		var z T
+		if err := copyFits(shape, int(unsafe.Sizeof(z))); err != nil {
+			return err
+		}
+		out = decode[T](b, d)
+		return nil
+	})
+	return out, err
 }
 
 // copyFits returns an error if there is no memory for a copy of a tensor, in elements of size bytes.
@@ -219,15 +221,19 @@ func (t *Tensor) Bytes(ctx context.Context) ([]byte, error) {
 	if err := ir.CheckContext("bytes", ctx); err != nil {
 		return nil, err
 	}
-	t.session("read")
-	b, err := t.ex().Fetch(ctx)
+	shape, err := t.session("read").ReadableShape(t.ex())
 	if err != nil {
 		return nil, err
 	}
-	if err := copyFits(t.Shape(), t.DType().Size()); err != nil {
-		return nil, err
-	}
-	return append([]byte(nil), b...), nil
+	var out []byte
+	err = t.ex().Read(ctx, func(b []byte) error {
+		if err := copyFits(shape, shape.DType().Size()); err != nil {
+			return err
+		}
+		out = append(out, b...)
+		return nil
+	})
+	return out, err
 }
 
 // Item waits for a tensor of one element and returns it as a float64: integers
@@ -237,21 +243,22 @@ func (t *Tensor) Item(ctx context.Context) (float64, error) {
 	if err := ir.CheckContext("item", ctx); err != nil {
 		return 0, err
 	}
-	if err := t.session("read").Readable(t.ex()); err != nil {
+	s, err := t.session("read").ReadableShape(t.ex())
+	if err != nil {
 		return 0, err
 	}
-	s := t.Shape()
 	switch {
 	case s.Numel() != 1:
 		return 0, fmt.Errorf("loris: item of %v: %w: one element is needed", s, ErrShape)
 	case s.DType().IsStorage() && !s.DType().IsF8():
 		return 0, fmt.Errorf("loris: item of %v: %w", s, ErrDType)
 	}
-	b, err := t.ex().Fetch(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return elemsOf(b, s.DType()).float(0), nil
+	var out float64
+	err = t.ex().Read(ctx, func(b []byte) error {
+		out = elemsOf(b, s.DType()).float(0)
+		return nil
+	})
+	return out, err
 }
 
 // elems reads single elements of any dtype, by index.
@@ -316,20 +323,22 @@ func Fetch(ctx context.Context, ts ...*Tensor) ([][]byte, error) {
 	if err != nil || s == nil {
 		return nil, err
 	}
-	bufs, err := s.ex().FetchTensors(ctx, handles(ts)...)
+	out := make([][]byte, len(ts))
+	err = s.ex().With(ctx, func(bufs []backend.Buffer) error {
+		for i, buf := range bufs {
+			b, err := backend.Contents(ctx, buf)
+			if err != nil {
+				return fmt.Errorf("loris: fetch of tensor %d: %w", i, err)
+			}
+			if err := copyFits(buf.Shape(), buf.Shape().DType().Size()); err != nil {
+				return err
+			}
+			out[i] = append([]byte(nil), b...)
+		}
+		return nil
+	}, handles(ts)...)
 	if err != nil {
 		return nil, err
-	}
-	out := make([][]byte, len(bufs))
-	for i, buf := range bufs {
-		b, err := backend.Contents(ctx, buf)
-		if err != nil {
-			return nil, fmt.Errorf("loris: fetch of tensor %d: %w", i, err)
-		}
-		if err := copyFits(buf.Shape(), buf.Shape().DType().Size()); err != nil {
-			return nil, err
-		}
-		out[i] = append([]byte(nil), b...)
 	}
 	return out, nil
 }

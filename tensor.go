@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/executor"
 	"github.com/loris-ml/loris/internal/ir"
 )
@@ -106,8 +107,7 @@ func (t *Tensor) Wait(ctx context.Context) error {
 	if err := ir.CheckContext("wait", ctx); err != nil {
 		return err
 	}
-	_, err := t.session("wait").FetchTensors(ctx, t.ex())
-	return err
+	return t.session("wait").With(ctx, func([]backend.Buffer) error { return nil }, t.ex())
 }
 
 // Sync computes the tensor if it is pending and returns once the work is
@@ -127,6 +127,13 @@ func (t *Tensor) Discard() *Tensor {
 	Discard(t)
 	return t
 }
+
+// Release says that the tensor is not needed any more: it is dead from now on, as after its Step, and a use
+// of it fails with ErrReleased. The memory of its elements is used again for the next result instead of when
+// the garbage collector finds it dropped, which is worth it for results of about a megabyte and more in a
+// loop. What was read of it stays valid, and so does what was recorded with it. Release does nothing to a
+// tensor that is dead, or that a variable is waiting for, or while a function is traced.
+func (t *Tensor) Release() { t.session("release").Release(t.ex()) }
 
 // To returns a copy of the tensor on another device of its session, or t if it is on that
 // device. It syncs a pending tensor and copies in the background. No gradient flows

@@ -78,7 +78,7 @@ var (
 	ErrDead = executor.ErrDead
 	// ErrUncommitted says that a variable has no value yet that other sessions could see.
 	ErrUncommitted = executor.ErrUncommitted
-	// ErrReleased says that a Snapshot was released.
+	// ErrReleased says that a Snapshot, or a tensor, was released.
 	ErrReleased = executor.ErrReleased
 	// ErrSession says that tensors of unrelated sessions met.
 	ErrSession = executor.ErrSession

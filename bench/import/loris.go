@@ -212,7 +212,10 @@ func openModel(ctx context.Context, s settings, e *example, name string, compile
 	}
 	x.off, err = e.off(data)
 	x.turn = timed(s, func(ctx context.Context) error {
-		_, err := once(ctx)
+		outs, err := once(ctx)
+		for _, o := range outs {
+			o.Release() // as Python drops what the last run returned
+		}
 		return err
 	})
 	return x, err

@@ -48,9 +48,9 @@ func (j *syncJob) assign(a *Async) {
 		if t.data != nil || t.ir == nil || t.node() != j.roots[out] {
 			continue
 		}
-		t.data = a.outputs[out]
+		t.hold(a.outputs[out])
 		if t.bits&bitScoped == 0 {
-			t.data.escape()
+			t.data.escaped.Store(true)
 		}
 		if j.coll.Config.SyncData {
 			if !j.endsStep && t.step == t.s.step && t.data.history == nil {

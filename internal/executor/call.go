@@ -130,8 +130,9 @@ func (tr *Traced) commit(a *Async, j *syncJob, newTensor func() *Tensor) []*Tens
 	a.promise(len(tr.program.Returns), func(i int) ir.Shape { return tr.program.Shape(tr.program.Returns[i]) })
 	for i := range outs {
 		outs[i] = newTensor()
-		outs[i].s, outs[i].data = s, a.outputs[i]
-		outs[i].data.escape()
+		outs[i].s = s
+		outs[i].hold(a.outputs[i])
+		outs[i].data.escaped.Store(true)
 	}
 	defer c.live.add(s, tr.device, outs...)
 	s.lock()

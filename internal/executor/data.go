@@ -22,8 +22,8 @@ var (
 	// ErrUncommitted says that a variable has no committed value yet: another session is making it
 	// in a Step.
 	ErrUncommitted = errors.New("the variable has no committed value yet")
-	// ErrReleased says that a Snapshot was released.
-	ErrReleased = errors.New("the snapshot was released")
+	// ErrReleased says that a Snapshot, or a tensor, was released.
+	ErrReleased = errors.New("it was released")
 	// ErrSession says that one op was given tensors of unrelated sessions.
 	ErrSession = errors.New("the tensors belong to unrelated sessions")
 )
@@ -61,6 +61,14 @@ type Data struct {
 	// escaped says that a handle may outlive the step: never donated, nor released. It is set with
 	// the lock of the tensor's session held, or core.mu; donations are decided with both.
 	escaped atomic.Bool
+	// lent says that something besides one tensor may look at the buffer, for as long as it likes: its
+	// memory is the garbage collector's then. It is set with the lock of the tensor's session held, or
+	// core.mu.
+	lent atomic.Bool
+	// held says that a tensor has it; guarded by the lock of that tensor's session.
+	held bool
+	// readers is how many look at the buffer at the moment; it grows with the lock of the tensor's session held.
+	readers atomic.Int32
 
 	holder atomic.Pointer[Variable] // the first variable whose value it was
 
@@ -168,10 +176,11 @@ func (d *Data) queued(ctx context.Context) (backend.Buffer, error) {
 // value; core.mu is held.
 func (d *Data) mayDie() bool { return !d.escaped.Load() && !d.info.ReadOnly }
 
-// escape marks the data as escaped.
+// escape marks the data as escaped and lent.
 func (d *Data) escape() {
-	if !d.escaped.Load() {
+	if !d.lent.Load() {
 		d.escaped.Store(true)
+		d.lent.Store(true)
 	}
 }
 

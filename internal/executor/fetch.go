@@ -36,12 +36,12 @@ func (s *Session) fetchSynced(ctx context.Context, ts []*Tensor, wait awaiter) (
 	if _, err := s.SyncTensors(ctx, ts, stepConfig); err != nil {
 		return nil, err
 	}
-	data, indices := s.gatherTensorsData(ts)
+	data, indices := s.gatherTensorsData(ts, (*Data).escape) // the caller has the bytes
 	return s.fetchTensors(ctx, data, indices, wait)
 }
 
 // Readable returns the error that reading the tensors would fail with at once:
-// ErrClosed, ErrDead, ErrSession, or that one is nil or zero.
+// ErrClosed, ErrDead, ErrReleased, ErrSession, or that one is nil or zero.
 func (s *Session) Readable(ts ...*Tensor) error {
 	if s.core.closed.Load() {
 		return ErrClosed
@@ -58,7 +58,7 @@ func (s *Session) Readable(ts ...*Tensor) error {
 		case t.s.core != s.core:
 			return fmt.Errorf("loris: tensor %d: %w", i, ErrSession)
 		case t.dead():
-			return fmt.Errorf("loris: tensor %d: %w", i, ErrDead)
+			return fmt.Errorf("loris: tensor %d: %w", i, t.death())
 		}
 	}
 	return nil
@@ -67,8 +67,8 @@ func (s *Session) Readable(ts ...*Tensor) error {
 var errNotSynced = errors.New("the tensor has no data: a hook kept it from being synced")
 
 // gatherTensorsData returns the distinct data of synced tensors and, for each tensor, the position
-// of its data among them.
-func (s *Session) gatherTensorsData(ts []*Tensor) (data []*Data, indices []int) {
+// of its data among them. note is called with the data of each tensor while its session is locked.
+func (s *Session) gatherTensorsData(ts []*Tensor, note func(*Data)) (data []*Data, indices []int) {
 	at := make(map[*Data]int, len(ts))
 	indices, data = make([]int, len(ts)), make([]*Data, 0, len(ts))
 	var locked lockedSession
@@ -77,7 +77,7 @@ func (s *Session) gatherTensorsData(ts []*Tensor) (data []*Data, indices []int) 
 		locked.be(t.s)
 		d := t.data
 		if d != nil {
-			d.escape() // the caller has its bytes
+			note(d)
 		}
 		k, seen := at[d]
 		if !seen {

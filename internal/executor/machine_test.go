@@ -84,12 +84,32 @@ func runProgram(s *executor.Session, p *randprog.Program, f form) (seen map[plac
 }
 
 func (m *machine) observe(at place, x *executor.Tensor) error {
-	b, err := x.Fetch(ctx)
+	err := x.Read(ctx, func(b []byte) error {
+		m.seen[at] = slices.Clone(b)
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("read at %v: %w", at, err)
 	}
-	m.seen[at] = slices.Clone(b)
 	return nil
+}
+
+// release releases most of the values that statement i is the last to use.
+func (m *machine) release(i int) {
+	if m.form == traced || (i+m.step)%4 == 0 {
+		return
+	}
+	for _, r := range m.p.Stmts[i].Regs() {
+		last := int(r) >= len(m.p.Inputs) && m.regs[r] != nil && !slices.Contains(m.p.Outputs, r)
+		for k := range m.p.Stmts {
+			st := &m.p.Stmts[k]
+			last = last && !(k > i || st.Kind == randprog.Carry) || last && !slices.Contains(st.Regs(), r)
+		}
+		// A value of the step before can be in two registers.
+		if last && !slices.Contains(m.prev, m.regs[r]) {
+			m.s.Release(m.regs[r])
+		}
+	}
 }
 
 func (m *machine) runStep() error {
@@ -130,6 +150,7 @@ func (m *machine) statements(inputs []*executor.Tensor, keep bool) error {
 		if err := m.exec(i, st); err != nil {
 			return fmt.Errorf("statement %d: %w", i, err)
 		}
+		m.release(i)
 	}
 	if !keep {
 		return nil

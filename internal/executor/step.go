@@ -196,7 +196,7 @@ func (s *Session) endStep() (computed []restore) {
 func (s *Session) forgetStep(empty bool) {
 	for _, t := range s.pending {
 		if empty && t.bits&bitScoped != 0 {
-			t.ir, t.data = nil, nil // it is dead: free the memory
+			t.empty() // it is dead
 		}
 	}
 	clear(s.pending)
@@ -219,7 +219,7 @@ func (s *Session) Keep(ts ...*Tensor) {
 		t.bits = t.bits&^(bitDiscarded|bitScoped) | bitKeep
 		switch {
 		case t.data != nil:
-			t.data.escape()
+			t.data.escaped.Store(true)
 		case t.bits&bitUnlisted != 0:
 			t.bits &^= bitUnlisted
 			t.s.pending = append(t.s.pending, t)

@@ -36,8 +36,8 @@ const (
 	bitValue                       // a variable's value: who holds core.mu alone may look at it
 )
 
-// dead reports whether t was recorded inside a Step that has ended or failed; the session is locked, or
-// core.mu held.
+// dead reports whether t was released, or recorded inside a Step that has ended or failed; the session is
+// locked, or core.mu held.
 func (t *Tensor) dead() bool {
 	return t.bits&bitScoped != 0 && (t.step != t.s.step || t.gen != t.s.gen)
 }
@@ -54,7 +54,7 @@ func (t *Tensor) Shape() ir.Shape {
 	t.s.lock()
 	defer t.s.unlock()
 	if t.dead() {
-		panic(ir.NewOpError("shape", ErrDead, nil, "nothing is left of it"))
+		panic(ir.NewOpError("shape", t.death(), nil, "nothing is left of it"))
 	}
 	return t.shape()
 }
@@ -128,7 +128,7 @@ func (t *Tensor) usable(s *Session, op string) {
 	case s.core.closed.Load():
 		err = ErrClosed
 	case t.dead():
-		err = ErrDead
+		err = t.death()
 	default:
 		if t.s != s {
 			s.escape(t)
