@@ -30,6 +30,14 @@ func TestComposites(t *testing.T) {
 			%z = cumprod(%x, 2)
 			return cumprod_backward(%g, %x, 1, %y), cumprod_backward(%g, %x, 2, %z)
 		}`, 1e-6, [][]float64{hashed(165), hashed(165)}},
+		{"products of others", `program @p {
+			%x = parameter "x" : f32[3,11]
+			%y = parameter "y" : f64[2,8]
+			%h = parameter "h" : bf16[2,9]
+			%f = parameter "f" : f16[2,1]
+			%n = parameter "n" : f32[2,0]
+			return _products_of_others(%x), _products_of_others(%y), _products_of_others(%h), _products_of_others(%f), _products_of_others(%n)
+		}`, 1e-6, [][]float64{hashed(33), hashed(16), hashed(18), hashed(2), nil}},
 		{"running minima", `program @p {
 			%x = parameter "x" : bf16[3,5,11]
 			%n = parameter "n" : i32[40]

@@ -4,6 +4,7 @@ import (
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
+	"github.com/loris-ml/loris/internal/kernels/vec"
 )
 
 func init() {
@@ -17,7 +18,19 @@ func init() {
 	lowerings[aten.Argmin] = widened(func(c *call) { argminima.of(c.Operands[0].DType())(c) })
 	lowerings[aten.Cumsum] = lowerScan(cumsums)
 	lowerings[aten.Cumprod] = lowerScan(cumprods)
-	composites[aten.Cummin], composites[aten.CumprodGradient] = true, true
+	composites[aten.Cummin], composites[aten.CumprodGradient], composites[aten.ProductsOfOthers] = true, true, true
+	lowerings[aten.ProductsOfOthers] = func(c *call) {
+		switch d := c.Operands[0].DType(); d {
+		case ir.F64:
+			productsOfOthers[float64](c, nil)
+		case ir.BF16:
+			widened(func(c *call) { productsOfOthers(c, rounded[vec.BF16]) })(c)
+		case ir.F16:
+			widened(func(c *call) { productsOfOthers(c, rounded[vec.F16]) })(c)
+		default:
+			productsOfOthers[float32](c, nil)
+		}
+	}
 	lowerings[aten.Cummax] = widened(func(c *call) { cummaxima.of(c.Operands[0].DType())(c) })
 	lowerings[aten.Cummin] = lowerings[aten.Cummax]
 	lowerings[aten.CumprodGradient] = widened(func(c *call) {
@@ -226,6 +239,17 @@ func cummax[T kernels.Number](c *call) {
 	m, least := c.l.mem, c.Instr.Op == aten.Cummin
 	c.emit(outer*inner, c.l.grain(float64(2*n)), []operand{values, indices}, []operand{x}, func(lo, hi int) {
 		kernels.Cummax(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), least, n, inner, lo, hi)
+	})
+}
+
+// rounded returns a number as a narrow float has it.
+func rounded[E vec.Element](v float32) float32 { return vec.Wide[float32](vec.Narrow[E](v)) }
+
+func productsOfOthers[T kernels.Float](c *call, round func(T) T) {
+	s := c.Operands[0].Shape
+	x, out, m := c.dense(c.Operands[0]), c.result(), c.l.mem
+	c.emit(s.Dim(0), c.l.grain(float64(4*s.Dim(1))), []operand{out}, []operand{x}, func(lo, hi int) {
+		kernels.ProductsOfOthers(elements[T](m, out), elements[T](m, x), s.Dim(1), round, lo, hi)
 	})
 }
 

@@ -29,6 +29,7 @@ var (
 	RNNReLU             = op("rnn_relu")
 	Cummin              = op("cummin")
 	CumprodGradient     = op("cumprod_backward")
+	ProductsOfOthers    = op("_products_of_others")
 	TrilIndices         = op("tril_indices")
 	TriuIndices         = op("triu_indices")
 	AdaptiveMaxPool1d   = op("adaptive_max_pool1d")

@@ -246,9 +246,7 @@ func vjpProd(b *Builder, a Args, out, grad []Value) []Value {
 		return []Value{b.Cast(b.Reshape(grad[0], s.Dims()...), s.DType())}
 	}
 	x := b.Reshape(b.Permute(b.Cast(self, out[0].DType()), perm...), m, n)
-	before := b.exclusiveCumprod(x, 1)
-	after := b.Flip(b.exclusiveCumprod(b.Flip(x, 1), 1), 1)
-	g := b.Mul(b.Reshape(grad[0], m, 1), b.Mul(before, after))
+	g := b.Mul(b.Reshape(grad[0], m, 1), b.callNamed("_products_of_others", []any{x}))
 	g = b.Permute(b.Reshape(g, permuted...), inversePermutation(perm)...)
 	return []Value{b.Cast(g, s.DType())}
 }

@@ -26,6 +26,11 @@ func init() {
 		Doc:       "The gradient of cumprod by its operand input, of the dtype of its result output. ATen's cumprod_backward.",
 		Decompose: cumprodBackward,
 	})
+	register("_products_of_others(Tensor self) -> Tensor", Spec{
+		Category: Scan, Unlisted: true, Accumulates: true,
+		Doc:       "For each element of a floating matrix the product of all others of its row.",
+		Decompose: productsOfOthers,
+	})
 	register("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", Spec{
 		Category: Scan,
 		Doc: "Running maximum along dim and the i64 index where it stands, the later of equal ones; a NaN stays the maximum " +
@@ -87,6 +92,17 @@ func inferScan(a Args) []Shape {
 // exclusiveCumprod records the products of all elements before each one.
 func (b *Builder) exclusiveCumprod(x Value, dim int) Value {
 	return b.Call1(opCumprod, []any{b.padDim(x, dim, 1, -1, 1), dim})
+}
+
+// productsOfOthers multiplies the products of the elements before and after each one.
+func productsOfOthers(b *Builder, a Args) []Value {
+	x := a.In[0]
+	if x.Rank() != 2 || !x.DType().IsFloat() {
+		a.Fail(ErrShape, "self must be a floating matrix, got %v", x.Shape())
+	}
+	before := b.exclusiveCumprod(x, 1)
+	after := b.Flip(b.exclusiveCumprod(b.Flip(x, 1), 1), 1)
+	return []Value{b.Mul(before, after)}
 }
 
 func vjpCumsum(b *Builder, a Args, out, grad []Value) []Value {

@@ -13,7 +13,7 @@ func nativeRowLoops() (l allCombiners) {
 	return allCombiners{
 		u8: c{addBytesAVX2, maxUnsignedAVX2, minUnsignedAVX2}, i8: c{addBytesAVX2, maxBytesAVX2, minBytesAVX2},
 		i16: c{addWordsAVX2, maxWordsAVX2, minWordsAVX2}, i32: c{addLongsAVX2, maxLongsAVX2, minLongsAVX2},
-		i64: c{add: addQuadsAVX2}, f32: c{addSinglesAVX2, maxSinglesAVX2, minSinglesAVX2},
+		i64: c{addQuadsAVX2, maxQuadsAVX2, minQuadsAVX2}, f32: c{addSinglesAVX2, maxSinglesAVX2, minSinglesAVX2},
 		f64: c{addDoublesAVX2, maxDoublesAVX2, minDoublesAVX2},
 	}
 }

@@ -1970,6 +1970,46 @@ vector:
 	VZEROUPPER
 	RET
 
+// func maxQuadsAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·maxQuadsAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU   (AX), Y0
+	VMOVDQU   (CX), Y1
+	VPCMPGTQ  Y1, Y0, Y2
+	VBLENDVPD Y2, Y0, Y1, Y0
+	VMOVDQU   Y0, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, CX
+	DECQ      DX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
+// func minQuadsAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·minQuadsAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+vector:
+	VMOVDQU   (AX), Y0
+	VMOVDQU   (CX), Y1
+	VPCMPGTQ  Y1, Y0, Y2
+	VBLENDVPD Y2, Y1, Y0, Y0
+	VMOVDQU   Y0, (AX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, CX
+	DECQ      DX
+	JNZ       vector
+	VZEROUPPER
+	RET
+
 // func maxSinglesAVX2(dst *byte, src *byte, n int)
 // Requires: AVX
 TEXT ·maxSinglesAVX2(SB), NOSPLIT, $0-24

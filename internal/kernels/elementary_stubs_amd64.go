@@ -134,6 +134,16 @@ func maxLongsAVX2(dst *byte, src *byte, n int)
 //go:noescape
 func minLongsAVX2(dst *byte, src *byte, n int)
 
+// maxQuadsAVX2 sets n vectors of 32 bytes, n above 0, to maxima of 64-bit integers of dst and src.
+//
+//go:noescape
+func maxQuadsAVX2(dst *byte, src *byte, n int)
+
+// minQuadsAVX2 sets n vectors of 32 bytes, n above 0, to minima of 64-bit integers of dst and src.
+//
+//go:noescape
+func minQuadsAVX2(dst *byte, src *byte, n int)
+
 // maxSinglesAVX2 sets n vectors of 32 bytes, n above 0, to maxima of float32s of dst and src.
 //
 //go:noescape

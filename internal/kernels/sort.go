@@ -95,6 +95,11 @@ func sortKey[T Number](x T, descending bool) uint64 {
 // sortKeys sorts the first n keys, and order with them, stably; the second
 // halves are scratch. It returns the sorted order, in either half.
 func sortKeys(keys []uint64, order []int32, n int) []int32 {
+	if n >= bucketLeast && n <= bucketMost {
+		if sorted := bucketKeys(keys, order, n); sorted != nil {
+			return sorted
+		}
+	}
 	if n >= radixLeast {
 		return radixKeys(keys, order, n)
 	}

@@ -33,6 +33,18 @@ func floats(choose, compare, both, add func(...Op), blend func(mask, y, x, out O
 	}
 }
 
+// quads is max or min of 64-bit integers, for which there are comparisons alone.
+func quads(least bool) func(x, y, out reg.VecVirtual) {
+	return func(x, y, out reg.VecVirtual) {
+		above := YMM()
+		VPCMPGTQ(y, x, above) // x > y
+		if least {
+			x, y = y, x
+		}
+		VBLENDVPD(above, x, y, out)
+	}
+}
+
 func ways() []way {
 	return []way{
 		{"addBytes", "sums of bytes", plain(VPADDB)},
@@ -49,6 +61,8 @@ func ways() []way {
 		{"minWords", "minima of 16-bit integers", plain(VPMINSW)},
 		{"maxLongs", "maxima of 32-bit integers", plain(VPMAXSD)},
 		{"minLongs", "minima of 32-bit integers", plain(VPMINSD)},
+		{"maxQuads", "maxima of 64-bit integers", quads(false)},
+		{"minQuads", "minima of 64-bit integers", quads(true)},
 		{"maxSingles", "maxima of float32s", floats(VMAXPS, VCMPPS, VANDPS, VADDPS, VBLENDVPS)},
 		{"minSingles", "minima of float32s", floats(VMINPS, VCMPPS, VORPS, VADDPS, VBLENDVPS)},
 		{"maxDoubles", "maxima of float64s", floats(VMAXPD, VCMPPD, VANDPD, VADDPD, VBLENDVPD)},
