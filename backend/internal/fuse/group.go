@@ -55,7 +55,7 @@ func (gs *Groups) join(i int32) {
 	}
 	g := gs.open[key]
 	gs.closeOthers(in, g)
-	if g = gs.open[key]; g != nil && (!g.room(in, false) || !gs.statisticsFit(g, in)) {
+	if g = gs.open[key]; g != nil && (!gs.room(g, in, false) || !gs.statisticsFit(g, in)) {
 		gs.close(g)
 		g = nil
 	}

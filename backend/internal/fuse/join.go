@@ -38,7 +38,7 @@ type nest struct {
 	of *graph.Instr
 }
 
-// maxOperands bounds the operands of a kernel, its results among them.
+// maxOperands bounds the operands of a kernel that reduces, its results among them.
 const maxOperands = loop.MaxArgs - 8
 
 // statisticFits reports whether a row statistic of the group lines up with the group's
@@ -112,7 +112,7 @@ func (gs *Groups) joinStatistic(i int32) bool {
 			g = o
 		}
 	}
-	if g == nil || !g.room(in, false) {
+	if g == nil || !gs.room(g, in, false) {
 		return false
 	}
 	for _, id := range in.Args {
@@ -155,21 +155,22 @@ func (gs *Groups) closeOthers(in *graph.Instr, g *group) {
 
 // room reports whether a group can take one more instruction. Kernels that reduce
 // keep what later passes need again in scratch memory, so there have to be fewer
-// members.
-func (g *group) room(in *graph.Instr, reduces bool) bool {
+// members, and operands.
+func (gs *Groups) room(g *group, in *graph.Instr, reduces bool) bool {
+	members, operands := maxNest, loop.MaxArgs
 	switch {
 	case g.nest == nil:
 		return len(g.members) < maxGroup
-	case (reduces || g.reduced) && len(g.members) >= maxGroup:
-		return false
+	case reduces || g.reduced:
+		members, operands = maxGroup, maxOperands
 	}
 	n := len(g.inputs) + len(g.kept) + g.results + 1
 	for _, id := range in.Args {
-		if !slices.Contains(g.inputs, id) {
+		if gs.pending[id] != g && !slices.Contains(g.inputs, id) {
 			n++
 		}
 	}
-	return len(g.members) < maxNest && n <= maxOperands
+	return len(g.members) < members && n <= operands
 }
 
 // passOf notes the pass of a member, and which of its operands earlier passes compute.
@@ -251,7 +252,7 @@ func (gs *Groups) joinReduce(i int32) bool {
 		gs.close(o)
 		g = gs.open[key]
 	}
-	if g != nil && (g.reduced && g.mask != n.mask || !g.room(in, true)) {
+	if g != nil && (g.reduced && g.mask != n.mask || !gs.room(g, in, true)) {
 		gs.close(g)
 		g = nil
 	}
@@ -293,7 +294,7 @@ func (gs *Groups) joinView(i int32) bool {
 	}
 	x := in.Args[0]
 	g := gs.pending[x]
-	if g == nil || g.nest == nil || !g.statistic[x] || g.spread[x] || !g.room(in, false) {
+	if g == nil || g.nest == nil || !g.statistic[x] || g.spread[x] || !gs.room(g, in, false) {
 		return false
 	}
 	s := gs.p.Shape(in.Out)

@@ -1,0 +1,73 @@
+package ir
+
+import "math"
+
+// Forms of special functions for results that are f32 or narrower. They compute in f64, like the others,
+// with polynomials that are as precise as such results can show: each is within 2⁻²⁷ of its function.
+// Constants are operands of a kernel, of which there are few, so short polynomials also keep a function in
+// one kernel.
+
+var (
+	// lgammaNear is log Γ(2+z)/z for |z| ≤ 1/2.
+	lgammaNear = []float64{0.4227843350004583, 0.3224670334689425, -0.0673522814721006, 0.020580799471518252, -0.007386174155633413,
+		0.002890795321559696, -0.0011858600344983208, 0.0005065171429518161, -0.0002538170956727826, 0.00011347281994554691}
+	// lgammaFar is what Stirling's formula without its series leaves of log Γ(a), times a, over 1/a² for
+	// a from 2.5 on.
+	lgammaFar = []float64{0.08333333318250694, -0.002777730267917978, 0.0007911751677638835, -0.0005477085546540336, 0.0004225167871385413}
+	// i1eRatio is i1e(t)/t·(t+8)^(3/2) over (t-8)/(t+8) for t from 0 on.
+	i1eRatio = []float64{1.0731399431954187, -1.493820925133188, 1.7096796184214387, -1.7905910709069635, 1.7519029846228735,
+		-1.584376940720621, 1.2664329802851082, -0.7938700130510656, 0.2398149764792961, 0.19705944869820557, -0.2885326258610373,
+		0.0558707053828156, 0.1485745656901077, -0.08261620600310284, -0.05899785931100213, 0.049637076199122644,
+		0.016717233334820572, -0.01751777051520147, -0.002406428863824334, 0.002842589226086279}
+)
+
+func lgammaOf(b *Builder, d DType, x Value) Value {
+	if d == F64 {
+		return b.lgamma(x)
+	}
+	return b.inF64(x, b.lgammaNarrow)
+}
+
+func i1eOf(b *Builder, d DType, x Value) Value {
+	if d == F64 {
+		return b.bessel(1, x, true)
+	}
+	return b.inF64(x, b.i1eNarrow)
+}
+
+// ndtrOf is special_ndtr: f16 and bf16 have fewer digits than rounding the argument of erfc to f32 takes.
+func ndtrOf(b *Builder, d DType, x Value) Value {
+	ndtr := func(x Value) Value { return b.scale(b.erfc(b.scale(x, -math.Sqrt2/2)), 0.5) }
+	if d == F16 || d == BF16 {
+		return ndtr(x)
+	}
+	return b.inF64(x, ndtr)
+}
+
+// lgammaNarrow is lgamma with one logarithm, and another one for the reflection.
+func (b *Builder) lgammaNarrow(x Value) Value {
+	half, infinity := b.Const(0.5, F64), b.Const(math.Inf(1), F64)
+	left := b.lt(x, half)
+	a := b.Where(left, b.oneMinus(x), x)
+	log := b.log(a)
+	z := b.shift(a, -1)
+	at1 := b.lt(z, half)
+	z = b.Where(at1, z, b.shift(z, -1))
+	near := b.Mul(z, b.polynomial(z, lgammaNear))
+	near = b.Where(at1, b.Sub(near, log), near)
+	r := b.reciprocalOf(a)
+	far := b.shift(b.Sub(b.Mul(b.Sub(a, half), log), a), math.Log(2*math.Pi)/2)
+	far = b.Add(far, b.Mul(r, b.polynomial(b.Mul(r, r), lgammaFar)))
+	above := b.Where(b.le(z, half), near, far)
+	sine := b.abs(b.sin(b.scale(b.fraction(x), math.Pi)))
+	reflected := b.Sub(b.shift(b.Neg(b.log(sine)), math.Log(math.Pi)), above)
+	return b.Where(b.eq(b.abs(x), infinity), infinity, b.Where(left, reflected, above))
+}
+
+// i1eNarrow is special_i1e by one polynomial for all x.
+func (b *Builder) i1eNarrow(x Value) Value {
+	t := b.abs(x)
+	v := b.reciprocalOf(b.shift(t, 8))
+	y := b.Mul(b.Mul(x, v), b.Mul(b.sqrt(v), b.polynomial(b.shift(b.scale(v, -16), 1), i1eRatio)))
+	return b.Where(b.eq(t, b.Const(math.Inf(1), F64)), b.Const(0, F64), y)
+}
