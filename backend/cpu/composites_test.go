@@ -68,6 +68,16 @@ func TestComposites(t *testing.T) {
 			%q, %r, %t, %u = _embedding_bag(%h, %i, %o, mode=0)
 			return %a, %b, %c, %d, %e, %f, %g, %k, %l, %m, %n, %p, %q, %r, %t, %u
 		}`, 1e-6, [][]float64{hashed(315), hashed(315), {3, 2, 0, 8, 8, 1, 0, 2, 5, 4}, {0, 3, 3, 8}, hashed(10)}},
+		{"windows that overlap", `program @p {
+			%x = parameter "x" : f32[3,5,37]
+			%n = parameter "n" : i16[31,6]
+			%w = unfold(%x, 2, 9, 4)
+			%v = unfold(%w, 1, 2, 2)
+			%u = unfold(transpose(%x, 1, 2), -2, 5, 3)
+			%c = unfold(%n, 0, 7, 2)
+			return %v, sum(%w, [-1]), mean(%v, [3,4]), amax(%u, [-1]), var(%u, [1]), mul(%w, %w), amin(%c, [2]), add(%c, 1), unfold(sum(%x), 0, 1, 1),
+				matmul(%w, transpose(%w, 2, 3))
+		}`, 1e-6, [][]float64{hashed(555), hashed(186)}},
 		{"maxima of parts", `program @p {
 			%x = parameter "x" : f32[2,9,7,10]
 			%a, %b = adaptive_max_pool2d(%x, [3,4])

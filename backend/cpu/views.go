@@ -8,6 +8,7 @@ import (
 )
 
 func init() {
+	composites[aten.Unfold] = true // the plan makes views of it
 	lowerings[aten.Cat] = lowerCat
 	lowerings[aten.ConstantPadNd] = func(c *call) { c.Pad() }
 }

@@ -43,6 +43,7 @@ var (
 	FftC2c              = op("_fft_c2c")
 	FftR2c              = op("_fft_r2c")
 	FftC2r              = op("_fft_c2r")
+	Unfold              = op("unfold")
 )
 
 // op returns the op of a row that there is.

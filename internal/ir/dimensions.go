@@ -217,20 +217,29 @@ func decomposeDiagonal(b *Builder, a Args) []Value {
 	return []Value{b.Slice(x, len(d.batch), d.start, end, d.cols+1)}
 }
 
-func decomposeUnfold(b *Builder, a Args) []Value {
-	x := a.In[0]
-	s := AtLeast1D(x.Shape())
-	dim, size, step := a.Dim("dimension", x.Rank()), a.Int("size"), a.Int("step")
-	n := s.Dim(dim)
+// UnfoldBounds resolves a use of unfold against its operand: window i of the result, for 0 <= i < windows, has
+// the elements i*step to i*step+size-1 along dim. A scalar has one dimension of one element. It fails with
+// ErrIndex for a bad dim, ErrShape for a size that does not fit, and ErrArg for a step that is not positive.
+func UnfoldBounds(a Args) (dim, windows, size, step int) {
+	s := a.In[0].Shape()
+	dim, size, step = a.Dim("dimension", s.Rank()), a.Int("size"), a.Int("step")
+	n := AtLeast1D(s).Dim(dim)
 	switch {
 	case size < 0 || size > n:
 		a.Fail(ErrShape, "a window of size %d does not fit dimension %d of size %d", size, dim, n)
 	case step <= 0:
 		a.Fail(ErrArg, "step is %d, must be positive", step)
-	case x.Rank() == 0:
+	}
+	return dim, (n-size)/step + 1, size, step
+}
+
+func decomposeUnfold(b *Builder, a Args) []Value {
+	x := a.In[0]
+	s := x.Shape()
+	dim, windows, size, step := UnfoldBounds(a)
+	if x.Rank() == 0 {
 		return []Value{b.Slice(b.Reshape(x, 1), 0, 0, size, 1)}
 	}
-	windows := (n-size)/step + 1
 	first := b.Call1(opArange, []any{0, windows * step, step, I64})
 	index := b.Add(b.Reshape(first, windows, 1), b.Iota(size, I64))
 	x = b.IndexSelect(x, dim, b.Reshape(index, windows*size))

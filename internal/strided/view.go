@@ -160,6 +160,16 @@ func (v View) Slice(dim, start, n, step int) View {
 	return v
 }
 
+// Unfold returns the View of windows of size elements of a dimension, which begin step apart: the dimension
+// counts them, and a new last one runs inside them.
+func (v View) Unfold(dim, windows, size, step int) View {
+	v.Dims[v.Rank], v.Strides[v.Rank] = size, v.Strides[dim]
+	v.Rank++
+	v.Dims[dim] = windows
+	v.Strides[dim] *= step
+	return v
+}
+
 // SliceMerged is Slice of the View that has dimensions dim and dim+1 merged to one, of two that no stride
 // goes through. It returns false if no stride goes through what is sliced either.
 func (v View) SliceMerged(dim, start, n, step int) (out View, ok bool) {

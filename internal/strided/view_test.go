@@ -196,6 +196,8 @@ func TestViews(t *testing.T) {
 		"sliced":                     {v.Slice(1, 1, 1, 2), makeView(10, []int{2, 1, 4}, []int{24, 16, 1})},
 		"flipped":                    {v.Flip([MaxRank]bool{true, false, true}), makeView(29, []int{2, 3, 4}, []int{-24, 8, -1})},
 		"flipped without elements":   {makeView(1, []int{0}, []int{1}).Flip([MaxRank]bool{true}), makeView(1, []int{0}, []int{1})},
+		"windows":                    {v.Unfold(1, 2, 2, 1), makeView(2, []int{2, 2, 4, 2}, []int{24, 8, 1, 8})},
+		"windows that lie apart":     {v.Unfold(2, 2, 1, 3), makeView(2, []int{2, 3, 2, 1}, []int{24, 8, 3, 1})},
 		"merged":                     {reshape(v, 6, 4), makeView(2, []int{6, 4}, []int{8, 1})},
 		"split":                      {reshape(v, 2, 3, 2, 2), makeView(2, []int{2, 3, 2, 2}, []int{24, 8, 2, 1})},
 		"with ones":                  {reshape(v, 1, 6, 1, 4, 1), makeView(2, []int{1, 6, 1, 4, 1}, []int{24, 8, 4, 1, 1})},

@@ -13,7 +13,7 @@ import (
 // lower.
 func IsView(op ir.Op) bool {
 	switch op {
-	case aten.Reshape, aten.Permute, aten.Expand, aten.Slice, aten.Flip, aten.ViewAsReal, aten.ViewAsComplex:
+	case aten.Reshape, aten.Permute, aten.Expand, aten.Slice, aten.Flip, aten.Unfold, aten.ViewAsReal, aten.ViewAsComplex:
 		return true
 	}
 	return false
@@ -49,6 +49,15 @@ func (b *Builder) view(in *graph.Instr) Value {
 		view = view.Slice(ir.SliceBounds(b.args(in)))
 	case aten.Flip:
 		view = view.Flip(ir.FlipDims(b.args(in)))
+	case aten.Unfold:
+		if view.Rank == 0 {
+			view = view.Expand([]int{1})
+		}
+		if dim, windows, size, step := ir.UnfoldBounds(b.args(in)); s.Rank() == view.Rank {
+			view = view.Slice(dim, 0, size, 1) // of a scalar
+		} else {
+			view = view.Unfold(dim, windows, size, step)
+		}
 	case aten.ViewAsReal:
 		view = view.Halves()
 	case aten.ViewAsComplex:
