@@ -16,6 +16,9 @@ type (
 
 var rowLoops = nativeRowLoops()
 
+// AddRow adds the elements of from to those of row.
+func AddRow[T Number](row, from []T) { combineRow(CombineSum, row, from) }
+
 // combineRow sets the elements of row to what they and those of from give.
 func combineRow[T Number](how Combine, row, from []T) {
 	from = from[:len(row)]

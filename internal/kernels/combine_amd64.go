@@ -2,7 +2,11 @@
 
 package kernels
 
-import "github.com/loris-ml/loris/internal/isa"
+import (
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/isa"
+)
 
 // nativeRowLoops returns the loops that this processor can run.
 func nativeRowLoops() (l allCombiners) {
@@ -25,4 +29,38 @@ func nativeRamps() (r rampLoops, l lineLoops) {
 	}
 	r.ints[1], r.ints[2], r.ints[4], r.ints[8] = rampBytesAVX2, rampWordsAVX2, rampLongsAVX2, rampQuadsAVX2
 	return r, lineLoops{lineSinglesAVX2, lineDoublesAVX2}
+}
+
+// hasOuter says whether Outer has loops for this processor.
+var hasOuter = isa.AVX2()
+
+// Outer sets dst to 0 plus f times each of row, rounded once as a product of matrices does it. It reports
+// false, and does nothing, where there are no loops for that.
+func Outer[T float32 | float64](dst, row []T, f T) bool {
+	if !hasOuter {
+		return false
+	}
+	dst = dst[:len(row)]
+	per := 32 / int(unsafe.Sizeof(f))
+	n := len(row) / per
+	if n > 0 {
+		outerVectors(dst, row, f, n)
+	}
+	if done := n * per; done < len(row) {
+		// The rest is a vector, too, of which some elements are not stored.
+		var from, to [8]T
+		copy(from[:per], row[done:])
+		outerVectors(to[:], from[:], f, 1)
+		copy(dst[done:], to[:per])
+	}
+	return true
+}
+
+func outerVectors[T float32 | float64](dst, row []T, f T, n int) {
+	to, from := unsafe.Pointer(&dst[0]), unsafe.Pointer(&row[0])
+	if unsafe.Sizeof(f) == 4 {
+		outerSinglesAVX2((*float32)(to), (*float32)(from), float32(f), n)
+	} else {
+		outerDoublesAVX2((*float64)(to), (*float64)(from), float64(f), n)
+	}
 }

@@ -258,3 +258,13 @@ func putSumDoublesIndexed(dst *byte, src *byte, index *int64, size int, n int) i
 //
 //go:noescape
 func prefetchLines(p *byte, n int)
+
+// outerSinglesAVX2 sets n vectors of 32 bytes, n above 0, to 0 plus f times those of src, rounded once.
+//
+//go:noescape
+func outerSinglesAVX2(dst *float32, src *float32, f float32, n int)
+
+// outerDoublesAVX2 sets n vectors of 32 bytes, n above 0, to 0 plus f times those of src, rounded once.
+//
+//go:noescape
+func outerDoublesAVX2(dst *float64, src *float64, f float64, n int)

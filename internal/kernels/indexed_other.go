@@ -5,4 +5,5 @@ package kernels
 // nativeIndexLoops returns the loops over an index that this processor can run: none.
 func nativeIndexLoops() (l indexLoops) { return l }
 
+// prefetch asks for the memory of a row that is read soon, where the processor can be asked.
 func prefetch[T any]([]T) {}

@@ -128,6 +128,7 @@ func main() {
 	}
 	ramps()
 	indexed()
+	outer()
 	GLOBL("elementaryConstants", RODATA|NOPTR)
 	for i, b := range order {
 		for lane := range 8 {

@@ -148,7 +148,7 @@ func add[A vec.Float](dst, row []A) {
 		vec.Add(d, d, any(row).([]float32))
 		return
 	}
-	kernels.Add(dst, dst, row)
+	kernels.AddRow(dst, row)
 }
 
 // Maxima sets rows lo..hi-1 of dst, [bags, width], to the greatest elements of the rows of their bags,
