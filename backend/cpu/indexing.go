@@ -274,18 +274,24 @@ func lowerIndexAdd(c *call) {
 	c.Results = append(c.Results, c.l.cast(c.Instr, wide.Results[0], ir.Bool))
 }
 
+// cachedRows is how many bytes of rows stay in the cache while others are added to them in the order in which
+// those lie in memory, which is quicker then than row after row.
+const cachedRows = 1 << 20
+
 func indexAdd[T kernels.Number](c *call) {
 	outer, size, inner := c.rows()
 	index := c.index()
 	v, _ := c.Operand("source")
 	source := c.dense(v)
-	if inner > 1 {
+	if inner > 1 && c.Shapes[0].Bytes() > cachedRows {
 		combineRows[T](c, index, source, outer, size, inner, kernels.CombineSum, true)
 		return
 	}
 	out := c.selfCopy()
 	m := c.l.mem
-	c.emit(outer, c.l.grain(indexCost*float64(index.n)), []operand{out}, []operand{index, source}, func(lo, hi int) {
+	// A unit is a column: each is added in index order, whoever does it.
+	grain := max(16, c.l.grain(float64(index.n)))
+	c.emit(outer*inner, grain, []operand{out}, []operand{index, source}, func(lo, hi int) {
 		kernels.IndexAdd(elements[T](m, out), elements[int64](m, index), elements[T](m, source), size, inner, lo, hi)
 	})
 }
