@@ -80,8 +80,8 @@ type Model interface {
 // cache that keeps the model.
 type Sizer interface {
 	Model
-	// HeldBytes returns the bytes of code, constants and packed weights. What several models
-	// share counts in each.
+	// HeldBytes returns the bytes of code, constants, packed weights, the plan and the Program. What
+	// several models share counts in each.
 	HeldBytes() int64
 }
 

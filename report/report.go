@@ -32,8 +32,9 @@ type Report struct {
 	// tier; such errors cost a compilation and nothing else.
 	DiskWrites int64
 	DiskError  error
-	// CacheBytes are what the computations in the cache hold, with the code of their kernels and
-	// their constants: at most what WithCacheBytes says, and nothing after Close.
+	// CacheBytes are what the computations in the cache hold, with their Programs, plans, the code of
+	// their kernels and their constants, each for one instance: at most what WithCacheBytes says, and
+	// nothing after Close.
 	CacheBytes int64
 	// Plugged are the graphs that run on models given by Plug.
 	Plugged []Plugged

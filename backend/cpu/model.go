@@ -37,7 +37,7 @@ type model struct {
 
 	workspace ir.Shape
 	limit     int64 // of the host's memory, see backend.CompileOptions
-	held      int64 // bytes of code and constants
+	held      int64 // bytes, see HeldBytes
 
 	mu     sync.Mutex // held by Run: guards the rest
 	table  *memory
@@ -73,6 +73,8 @@ func compileNoting(ctx context.Context, b *Backend, p *graph.Program, o backend.
 			m.held += int64(len(m.table.bufs[i]))
 		}
 	}
+	m.held += int64(unsafe.Sizeof(*m)) + p.HeldBytes() + m.plan.HeldBytes() + int64(len(m.plan.Steps))*runBytes +
+		int64(len(m.table.bufs))*int64(unsafe.Sizeof(m.table.bufs[0]))
 	if j != nil {
 		for key, c := range j.codes {
 			m.held += codeBytes(key, c.code)
@@ -98,7 +100,10 @@ func alignedCopy(b []byte) []byte {
 // Spec returns the parameters and the results, the latter named out0, out1, …
 func (m *model) Spec() backend.Spec { return m.spec }
 
-// HeldBytes returns the bytes of code and constants.
+// runBytes is what a step's closures take, about: 400 bytes for a kernel, 700 for a product.
+const runBytes = 640
+
+// HeldBytes returns the bytes of code, constants, the plan and the Program.
 func (m *model) HeldBytes() int64 { return m.held }
 
 // Run computes the outputs. Concurrent calls run one after another.

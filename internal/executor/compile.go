@@ -71,7 +71,7 @@ func (s *Session) lookupOrCompile(ctx context.Context, j *syncJob) error {
 		if err != nil {
 			return nil, 0, err
 		}
-		return m, programCost(j.program) + m.held, nil
+		return m, m.cost(), nil
 	})
 	if err != nil {
 		return err
@@ -96,10 +96,9 @@ func (c *core) getOrBuild(ctx context.Context, key cache.Key, build cache.BuildF
 	return ref, src, err
 }
 
-// programCost estimates the bytes that a computation holds beside what its model tells.
-func programCost(p *graph.Program) int64 {
-	return int64(4096 + 512*len(p.Instrs) + 128*len(p.Params))
-}
+// cost returns the bytes that the computation holds in the cache: what its first instance tells, the
+// Program as it was recorded, and about what its container takes.
+func (m *Computation) cost() int64 { return 2048 + m.program.HeldBytes() + m.held }
 
 // compile lowers a Program to what the backend supports and compiles it into a
 // container.
@@ -129,6 +128,8 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 		m, err := make1(ctx)
 		if z, ok := m.(backend.Sizer); ok {
 			held.Add(z.HeldBytes())
+		} else {
+			held.Add(lowered.HeldBytes())
 		}
 		return m, err
 	}

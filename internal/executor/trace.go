@@ -271,7 +271,7 @@ func (tr *Traced) computation(ctx context.Context, plug *Plug) (*cache.Ref[*Comp
 		if err != nil {
 			return nil, 0, err
 		}
-		return m, programCost(tr.program) + m.held, nil
+		return m, m.cost(), nil
 	})
 	return ref, err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"github.com/loris-ml/loris/internal/ir"
 )
@@ -152,6 +153,20 @@ func NewParams(params []Param) []ir.Value {
 		out[i] = ir.NewLeaf(&ParamLeaf{Index: i, Name: q.Name}, q.Shape, ir.Device{}).Out(0)
 	}
 	return out
+}
+
+// HeldBytes returns the memory that the Program takes. Names and attributes count although several
+// Programs may share them.
+func (p *Program) HeldBytes() int64 {
+	n := int(unsafe.Sizeof(*p)) + len(p.Name) + cap(p.Params)*int(unsafe.Sizeof(Param{})) + cap(p.Shapes)*int(unsafe.Sizeof(ir.Shape{})) +
+		cap(p.Instrs)*int(unsafe.Sizeof(Instr{})) + cap(p.Returns)*int(unsafe.Sizeof(ID(0)))
+	for i := range p.Params {
+		n += len(p.Params[i].Name)
+	}
+	for i := range p.Instrs {
+		n += len(p.Instrs[i].Attr) + len(p.Instrs[i].Args)*int(unsafe.Sizeof(ID(0)))
+	}
+	return int64(n)
 }
 
 // Shape returns the shape of a value.

@@ -10,6 +10,8 @@
 package plan
 
 import (
+	"unsafe"
+
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/graph"
 )
@@ -120,5 +122,26 @@ func Make[P any](steps []Step[P], buffers []Buffer, o Options[P]) *Plan[P] {
 		p.donate(&o, a)
 	}
 	p.place(o.Alignment)
+	p.Steps, p.Buffers = clipped(p.Steps), clipped(p.Buffers)
 	return p
+}
+
+// clipped returns a slice without room for much more: a builder makes room for what a Program may need,
+// and plans are kept.
+func clipped[T any](s []T) []T {
+	if cap(s)-len(s) <= len(s)/8 {
+		return s
+	}
+	return append(make([]T, 0, len(s)), s...)
+}
+
+// HeldBytes returns the memory that the plan takes, but for what payloads refer to.
+func (p *Plan[P]) HeldBytes() int64 {
+	const word = int(unsafe.Sizeof(0))
+	n := cap(p.Steps)*int(unsafe.Sizeof(Step[P]{})) + cap(p.Buffers)*int(unsafe.Sizeof(Buffer{})) + cap(p.Storages)*int(unsafe.Sizeof(Storage{}))
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		n += word*(len(s.Ops)+len(s.Reads)+len(s.Writes)) + len(s.InPlace)*int(unsafe.Sizeof(Pair{}))
+	}
+	return int64(n)
 }
