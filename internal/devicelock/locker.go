@@ -157,7 +157,7 @@ type Locker struct {
 	waited atomic.Int64 // Stats.WaitTime; apart from mu, which is taken often enough
 
 	mu       sync.Mutex // guards what follows
-	holders  []holder   // of the lock, oldest first
+	holders  []holder   // of the lock
 	failures []*Failure // not delivered yet, oldest first; some may have been told meanwhile
 	queue    list.List  // of *waiter, first come first; empty unless the lock is held
 	stats    Stats      // but for WaitTime
@@ -214,8 +214,8 @@ func (l *Locker) LockFor(ctx context.Context, owner any, mode Mode, long time.Du
 
 // admits reports whether work may begin beside what is under the lock. The caller holds mu.
 func (l *Locker) admits(h holder) bool {
-	for _, o := range l.holders {
-		if o.owner == h.owner || !h.mode.beside(o.mode) {
+	for i := range l.holders {
+		if o := &l.holders[i]; !h.mode.beside(o.mode) || o.owner == h.owner {
 			return false
 		}
 	}
@@ -334,11 +334,16 @@ func (l *Locker) wait(ctx context.Context, w *waiter, e *list.Element) error {
 
 // release ends the turn of an owner. The caller holds mu.
 func (l *Locker) release(owner any, f *Failure) {
-	i := slices.IndexFunc(l.holders, func(h holder) bool { return h.owner == owner })
+	last := len(l.holders) - 1
+	i := last // who came last often leaves first
+	for i >= 0 && l.holders[i].owner != owner {
+		i--
+	}
 	if i < 0 {
 		panic("devicelock: Unlock of a Locker that the owner does not hold: " + l.name)
 	}
-	l.holders = slices.Delete(l.holders, i, i+1)
+	l.holders[i], l.holders[last] = l.holders[last], holder{}
+	l.holders = l.holders[:last]
 	l.add(f)
 	l.admit()
 }
