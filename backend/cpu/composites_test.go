@@ -30,6 +30,13 @@ func TestComposites(t *testing.T) {
 			%z = cumprod(%x, 2)
 			return cumprod_backward(%g, %x, 1, %y), cumprod_backward(%g, %x, 2, %z)
 		}`, 1e-6, [][]float64{hashed(165), hashed(165)}},
+		{"columns of windows", `program @p {
+			%x = parameter "x" : f32[2,12,16]
+			%y = parameter "y" : f64[18,6]
+			%h = parameter "h" : bf16[1,4,10]
+			%f = parameter "f" : f16[6,3]
+			return col2im(%x, [4,7], [3,2], [1,3], [1,0], [1,1]), col2im(%y, [5,4], [3], [1], [1], [2]), col2im(%h, [3,4], [2], [1], [0,1], [1]), col2im(%f, [4,1], [2,1], [1], [0], [1])
+		}`, 1e-6, [][]float64{hashed(384), hashed(108), hashed(40), hashed(18)}},
 		{"products of others", `program @p {
 			%x = parameter "x" : f32[3,11]
 			%y = parameter "y" : f64[2,8]

@@ -37,6 +37,7 @@ var (
 	AdaptiveMaxPool3d   = op("adaptive_max_pool3d")
 	FractionalMaxPool2d = op("fractional_max_pool2d")
 	FractionalMaxPool3d = op("fractional_max_pool3d")
+	Col2im              = op("col2im")
 	EmbeddingBag        = op("_embedding_bag")
 	RowDistances        = op("_row_distances")
 	RowDifferences      = op("_row_differences")

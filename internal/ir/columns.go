@@ -10,11 +10,14 @@ func init() {
 	const windows = "int[] kernel_size, int[] dilation, int[] padding, int[] stride"
 	register("im2col(Tensor self, "+windows+") -> Tensor", Spec{
 		Doc:      "The windows of images [N, C, H, W] or [C, H, W], padded with zeros, as columns [N, C·kh·kw, windows]. Any dtype. As torch.nn.functional.unfold.",
-		Category: Neural, Decompose: imageToColumns,
+		Category: Neural, Decompose: imageToColumns, VJP: vjpColumns,
 	})
 	register("col2im(Tensor self, int[] output_size, "+windows+") -> Tensor", Spec{
 		Doc:      "Images of output_size in which each element is the sum of those that im2col would make of it in the columns self [N, C·kh·kw, windows] or [C·kh·kw, windows]. Floating dtypes. As torch.nn.functional.fold.",
 		Category: Neural, Decompose: columnsToImage,
+		VJP: func(b *Builder, a Args, _, grad []Value) []Value {
+			return []Value{b.callNamed("im2col", []any{grad[0], a.Ints("kernel_size"), a.Ints("dilation"), a.Ints("padding"), a.Ints("stride")})}
+		},
 	})
 	for n := 1; n <= 3; n++ {
 		name := fmt.Sprintf("replication_pad%dd", n)
@@ -35,6 +38,11 @@ func init() {
 
 func imageToColumns(b *Builder, a Args) []Value {
 	x, unbatch := batched(b, a, a.Tensor("self"), 2)
+	return []Value{unbatch(b.columns(a, x))}
+}
+
+// columns returns the columns of images with a batch.
+func (b *Builder) columns(a Args, x Value) Value {
 	kernel, stride, dilation, pad := spread(a, "kernel_size", 2), spread(a, "stride", 2), spread(a, "dilation", 2), spread(a, "padding", 2)
 	if slices.Min(kernel) < 1 || slices.Min(stride) < 1 || slices.Min(dilation) < 1 || slices.Min(pad) < 0 {
 		a.Fail(ErrArg, "kernel_size, dilation and stride must be positive and padding not negative, got %v, %v, %v and %v", kernel, dilation, stride, pad)
@@ -58,7 +66,20 @@ func imageToColumns(b *Builder, a Args) []Value {
 	}
 	x = b.Reshape(x, dims[0], dims[1], kernel[0], windows[0], kernel[1], windows[1])
 	x = b.Permute(x, 0, 1, 2, 4, 3, 5)
-	return []Value{unbatch(b.Reshape(x, dims[0], dims[1]*kernel[0]*kernel[1], windows[0]*windows[1]))}
+	return b.Reshape(x, dims[0], dims[1]*kernel[0]*kernel[1], windows[0]*windows[1])
+}
+
+// vjpColumns is col2im where there is one for the dtype.
+func vjpColumns(b *Builder, a Args, _, grad []Value) []Value {
+	x := a.Tensor("self")
+	if !x.DType().IsFloat() {
+		return b.pullBackFrom([]Value{x}, 1, grad, func(b *Builder, in []Value) []Value {
+			x, unbatch := batched(b, a, in[0], 2)
+			return []Value{unbatch(b.columns(a, x))}
+		})
+	}
+	size := x.Shape().Dims()[x.Rank()-2:]
+	return []Value{b.callNamed("col2im", []any{grad[0], size, a.Ints("kernel_size"), a.Ints("dilation"), a.Ints("padding"), a.Ints("stride")})}
 }
 
 // columnsToImage is the gradient of im2col.
@@ -74,7 +95,7 @@ func columnsToImage(b *Builder, a Args) []Value {
 	}
 	image := b.Full([]int{x.Dim(0), x.Dim(1) / taps, size[0], size[1]}, 0, x.DType())
 	return []Value{unbatch(b.pullBackFrom([]Value{image}, 1, []Value{x}, func(b *Builder, in []Value) []Value {
-		y := b.callNamed("im2col", []any{in[0], kernel, spread(a, "dilation", 2), spread(a, "padding", 2), spread(a, "stride", 2)})
+		y := b.columns(a, in[0])
 		if y.Shape() != x.Shape() {
 			a.Fail(ErrShape, "the columns of an image of %v are %v, got %v", size, y.Shape(), x.Shape())
 		}

@@ -1,0 +1,51 @@
+package cpu
+
+import (
+	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/kernels/pool"
+	"github.com/loris-ml/loris/internal/kernels/vec"
+)
+
+func init() {
+	composites[aten.Col2im] = true
+	lowerings[aten.Col2im] = func(c *call) {
+		switch c.Operands[0].DType() {
+		case ir.F64:
+			columnsToImage[float64](c, nil)
+		case ir.BF16:
+			widened(func(c *call) { columnsToImage(c, roundLine[vec.BF16]) })(c)
+		case ir.F16:
+			widened(func(c *call) { columnsToImage(c, roundLine[vec.F16]) })(c)
+		default:
+			columnsToImage[float32](c, nil)
+		}
+	}
+}
+
+// roundLine rounds numbers as narrow floats have them.
+func roundLine[E vec.Element](line []float32) {
+	for i, v := range line {
+		line[i] = rounded[E](v)
+	}
+}
+
+// columnsToImage emits col2im. round is applied to the sums along rows.
+func columnsToImage[T float32 | float64](c *call, round func([]T)) {
+	pair := func(name string) [2]int {
+		v := c.Ints(name)
+		return [2]int{v[0], v[len(v)-1]}
+	}
+	g := &pool.Columns{In: pair("output_size"), Kernel: pair("kernel_size"), Dilation: pair("dilation"), Pad: pair("padding"), Stride: pair("stride")}
+	for d := range g.Windows {
+		g.Windows[d] = (g.In[d]+2*g.Pad[d]-g.Dilation[d]*(g.Kernel[d]-1)-1)/g.Stride[d] + 1
+	}
+	x, out, m := c.dense(c.Operands[0]), c.result(), c.l.mem
+	size, taps := g.In[0]*g.In[1], g.Kernel[0]*g.Kernel[1]*g.Windows[0]*g.Windows[1]
+	c.emit(out.n/max(size, 1), c.l.grain(0.5*float64(size+taps)), []operand{out}, []operand{x}, func(lo, hi int) {
+		line := make([]T, g.In[1])
+		for p := lo; p < hi; p++ {
+			pool.ToImage(g, elementsOf[T](m, out, p, size), elementsOf[T](m, x, p, taps), line, round)
+		}
+	})
+}
