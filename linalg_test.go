@@ -36,3 +36,25 @@ func TestOrmqrOfLargeMatrices(t *testing.T) {
 		}
 	}
 }
+
+// Triangles are cut into four from 32 rows on; what is on the other side of the diagonal is not read.
+func TestCholeskyInverse(t *testing.T) {
+	ctx := context.Background()
+	for _, n := range []int{1, 2, 31, 32, 33, 65, 130} {
+		for _, upper := range []bool{false, true} {
+			x := With(As(F64)).Randn(2, n, n)
+			a := x.MatMul(x.Transpose(1, 2)).Add(With(As(F64)).Eye(n).Mul(float64(n)))
+			factor := a.LinalgCholesky(Upper(upper))
+			noise := With(As(F64)).Full(7, 2, n, n)
+			if upper {
+				factor = factor.Add(noise.Tril(DiagonalOffset(-1)))
+			} else {
+				factor = factor.Add(noise.Triu(DiagonalOffset(1)))
+			}
+			off, err := Read[float64](ctx, a.MatMul(factor.CholeskyInverse(Upper(upper))).Sub(With(As(F64)).Eye(n)).Abs().Amax())
+			if err != nil || !(off[0] < 1e-13*math.Sqrt(float64(n))) {
+				t.Errorf("%d, upper %v: off by %v, %v", n, upper, off, err)
+			}
+		}
+	}
+}

@@ -69,7 +69,11 @@ func initSolversWithFactors() {
 		Category: Linalg, HostOnly: true, Doc: "The inverse of A, where self is the Cholesky factor of A. ATen's cholesky_inverse.",
 		Decompose: func(b *Builder, a Args) []Value {
 			v := requireSquare(a, "self")
-			return []Value{b.solveCholesky(v, b.identity(v.Dim(-1), v.DType()), a.Bool("upper"))}
+			if a.Bool("upper") {
+				v = b.mT(v)
+			}
+			inverse := b.inverseOfLower(v)
+			return []Value{b.MatMul(b.mT(inverse), inverse)}
 		},
 	})
 }
@@ -188,6 +192,27 @@ func (b *Builder) solveCholesky(factor, y Value, upper bool) Value {
 		factor = b.mT(factor)
 	}
 	return b.solveTri(b.mT(factor), b.solveTri(factor, y, false, true), true, true)
+}
+
+// inverseOfLower returns the inverses of lower triangles. A large one is cut into four: what is below the
+// diagonal are two products, and solving for both halves is a fourth of the work.
+func (b *Builder) inverseOfLower(t Value) Value {
+	n := t.Dim(-1)
+	solve := func(t Value) Value { return b.solveTri(t, b.identity(t.Dim(-1), t.DType()), false, true) }
+	if n < 32 {
+		return solve(t)
+	}
+	part := func(row0, row1, col0, col1 int) Value {
+		return b.Slice(b.Slice(t, -2, row0, row1, 1), -1, col0, col1, 1)
+	}
+	half := n / 2
+	first, last := part(0, half, 0, half), part(half, n, half, n)
+	first, last = solve(first), solve(last)
+	below := b.Neg(b.MatMul(last, b.MatMul(part(half, n, 0, half), first)))
+	dims := first.Shape().Dims()
+	dims[len(dims)-1] = n - half
+	above := b.Full(dims, 0, t.DType())
+	return b.Cat([]Value{b.Cat([]Value{first, above}, -1), b.Cat([]Value{below, last}, -1)}, -2)
 }
 
 // solveEx makes one use of _linalg_solve_ex.
