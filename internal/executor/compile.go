@@ -111,7 +111,9 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 	progress := c.stats.ongoing.start(p, h, d, start)
 	defer c.stats.ongoing.end(progress)
 	templates, _ := c.templates.LoadOrStore(d.Type, graph.NewTemplates())
-	lowered, st := graph.Optimize(p, graph.Options{Supports: be.Supports, Decompositions: c.decompositions, Templates: templates.(*graph.Templates)})
+	lowered, st := graph.Optimize(p, graph.Options{
+		Supports: be.Supports, Decompositions: c.decompositions, Templates: templates.(*graph.Templates), Rematerialize: true,
+	})
 	opts := backend.CompileOptions{
 		Progress: progress.set, Threads: max(c.cfg.Threads, 0), Deterministic: c.cfg.Deterministic,
 		FlushDenormals: c.cfg.FlushDenormals, MemoryLimit: c.cfg.MemoryLimit,

@@ -31,6 +31,8 @@ type Options struct {
 	// NoRules turns the Rules off: composites are decomposed, common subexpressions merged and dead
 	// code dropped, and nothing else changes.
 	NoRules bool
+	// Rematerialize computes cheap values again where they are used much later, in place of keeping them.
+	Rematerialize bool
 }
 
 // Stats counts what a rewriting did.
@@ -98,6 +100,9 @@ func optimize(p *Program, o Options, rec *recording) (*Program, Stats) {
 	roots, ordered := p.replay(b, params)
 	out := optimizeLoops(fromOrdered(p.Name, params, ordered, roots), o, &st)
 	out.inferred = true
+	if o.Rematerialize {
+		out = rematerialize(out)
+	}
 	st.After = len(out.Instrs)
 	return out, st
 }

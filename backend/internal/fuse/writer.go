@@ -32,20 +32,11 @@ func (w *kernelWriter) add(in loop.Instr) loop.Value {
 	return v
 }
 
-const (
-	// What one element costs in native code, in nanoseconds.
-	nativeMove       = 0.1
-	nativeArithmetic = 0.03
-	nativeDivision   = 0.1
-	nativeElementary = 0.5
-)
+// nativeMove is what loading or storing one element costs in native code, in nanoseconds.
+const nativeMove = 0.1
 
-// costs are what ops cost in native code, in nanoseconds for an element.
-var costs = [...]float64{
-	ir.CostFunction: nativeElementary, ir.CostArithmetic: nativeArithmetic, ir.CostRounding: nativeDivision, ir.CostDivision: nativeDivision,
-}
-
-func costOf(op ir.Op) float64 { return costs[op.Spec().Cost] }
+// costOf returns what an op costs in native code, in nanoseconds for an element.
+func costOf(op ir.Op) float64 { return op.Spec().Cost.Nanos() }
 
 // load reads operand arg, of dtype d, in the dtype to compute in.
 func (w *kernelWriter) load(arg int, d ir.DType) loop.Value {
@@ -88,7 +79,7 @@ func (w *kernelWriter) apply(op ir.Op, out, last ir.DType, src []loop.Value) loo
 }
 
 func (w *kernelWriter) round(d ir.DType, v loop.Value) loop.Value {
-	w.charge(nativeDivision)
+	w.charge(ir.CostDivision.Nanos())
 	return w.add(loop.Instr{Code: loop.Round, DType: d, In: [3]loop.Value{v}, N: 1})
 }
 
@@ -102,7 +93,7 @@ func (w *kernelWriter) reduce(op ir.Op, out, in ir.DType, v loop.Value) loop.Val
 	if (op == aten.Any || op == aten.All) && in != ir.Bool {
 		v = w.apply(aten.Cast, ir.Bool, in, []loop.Value{v})
 	}
-	w.charge(nativeArithmetic)
+	w.charge(ir.CostArithmetic.Nanos())
 	return w.add(loop.Instr{Code: loop.Reduce, Op: op, DType: d, In: [3]loop.Value{v}, N: 1})
 }
 
