@@ -9,6 +9,7 @@ func init() {
 	for _, op := range linalg.Ops() {
 		if op != aten.FftLine { // which has kernels of its own
 			lowerings[op] = lowerFactor
+			composites[op] = op.Spec().Composite()
 		}
 	}
 }

@@ -45,6 +45,8 @@ var (
 	FftR2c              = op("_fft_r2c")
 	FftC2r              = op("_fft_c2r")
 	Unfold              = op("unfold")
+	LinalgLUSolve       = op("linalg_lu_solve")
+	LinalgDet           = op("_linalg_det")
 )
 
 // op returns the op of a row that there is.

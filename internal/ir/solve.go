@@ -18,7 +18,7 @@ func init() {
 			requireSquare(a, "LU")
 			requireMatrices(a, "B")
 			requireAlike(a, a.In[0], "B")
-			return []Value{b.solveLU(a.In[0], a.In[1], a.In[2], a.Bool("left"), a.Bool("adjoint"))}
+			return []Value{b.solveTriangles(a.In[0], a.In[1], a.In[2], a.Bool("left"), a.Bool("adjoint"))}
 		},
 	})
 	solved := "X of A·X = B, or of X·A = B if left is false; B may be vectors, and batches broadcast."
@@ -171,10 +171,15 @@ func (b *Builder) timesInverse(g, lu, pivots Value) Value {
 	return b.solveLU(lu, pivots, diagonal, true, false)
 }
 
-// solveLU solves with both triangles and the permutation of a factored matrix.
+// solveLU makes one use of linalg_lu_solve.
 func (b *Builder) solveLU(lu, pivots, y Value, left, adjoint bool) Value {
+	return b.Call(byName["linalg_lu_solve"], []any{lu, pivots, y}, A("left", left), A("adjoint", adjoint))[0]
+}
+
+// solveTriangles solves with both triangles and the permutation of a factored matrix.
+func (b *Builder) solveTriangles(lu, pivots, y Value, left, adjoint bool) Value {
 	if !left { // X·A = B is Aᵀ·Xᵀ = Bᵀ
-		return b.mT(b.solveLU(lu, pivots, b.mT(y), true, !adjoint))
+		return b.mT(b.solveTriangles(lu, pivots, b.mT(y), true, !adjoint))
 	}
 	p := b.Call(opLUUnpack, []any{lu, pivots}, A("unpack_data", false))[0]
 	unit := func(t, y Value, upper bool) Value {

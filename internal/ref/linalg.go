@@ -7,7 +7,9 @@ import (
 
 func init() {
 	for _, op := range linalg.Ops() {
-		kernels[op] = factorise
+		if !op.Spec().Composite() { // those are what they decompose to
+			kernels[op] = factorise
+		}
 	}
 }
 

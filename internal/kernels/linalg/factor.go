@@ -25,6 +25,8 @@ var families = map[ir.Op]family{
 	aten.LinalgCholeskyEx:         {core: []int{2}, make: cholesky},
 	aten.LinalgLUFactorEx:         {core: []int{2}, make: factor},
 	aten.LUUnpack:                 {core: []int{2, 1}, make: unpack},
+	aten.LinalgLUSolve:            {core: []int{2, 1, 2}, make: solveFactored, cost: solveCost},
+	aten.LinalgDet:                {core: []int{2}, make: determinant, vectors: true},
 	aten.LinalgSolveTriangular:    {core: []int{2, 2}, make: solveTriangular},
 	aten.Geqrf:                    {core: []int{2}, make: reflect},
 	aten.LinalgHouseholderProduct: {core: []int{2, 1}, make: product},
@@ -66,9 +68,9 @@ func factor(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
 	check := a.Bool("check_errors")
 	return func(in, out [][]float64) error {
-		lu, factors, pivots := out[0], dense.From(in[0], m, n), make([]int, min(m, n))
-		dense.LU(factors, pivots)
-		factors.To(lu)
+		lu := out[0]
+		var few [dense.Small]int
+		pivots := factorInto(lu, in[0], m, n, few[:])
 		for i, p := range pivots {
 			out[1][i] = float64(p + 1)
 			if lu[i*n+i] == 0 && out[2][0] == 0 {
@@ -119,6 +121,11 @@ func solveTriangular(a ir.Args) kernel {
 	upper, left, unit := a.Bool("upper"), a.Bool("left"), a.Bool("unitriangular")
 	rank := a.In[0].Dim(-1)
 	return func(in, out [][]float64) error {
+		if left && rank <= dense.Small && n <= dense.Small {
+			copy(out[0], in[1])
+			dense.SmallSolve(in[0], rank, rank, 1, out[0], n, upper, unit)
+			return nil
+		}
 		t, x := dense.From(in[0], rank, rank), dense.From(in[1], m, n)
 		if left {
 			dense.Solve(t, x, upper, unit)

@@ -1,0 +1,72 @@
+package dense
+
+import "math"
+
+// Small is the number of rows and columns up to which matrices are factored by plain loops, in their own
+// memory. They do the arithmetic of the loops for larger ones in the same order, so the bits are the same
+// but for signs of zeros; those spend most of the time of a small matrix on its copy and on calls.
+const Small = block
+
+// SmallLU is LU of a matrix whose rows adjoin.
+func SmallLU(a []float64, rows, cols int, pivots []int) {
+	for j := range pivots {
+		p, most := j, math.Abs(a[j*cols+j])
+		for i := j + 1; i < rows; i++ {
+			if v := math.Abs(a[i*cols+j]); v > most {
+				p, most = i, v
+			}
+		}
+		pivots[j] = p
+		from := a[j*cols:][:cols]
+		if p != j {
+			SwapRows(a, cols, j, p)
+		}
+		d := from[j]
+		if d == 0 {
+			continue
+		}
+		for i := j + 1; i < rows; i++ {
+			to := a[i*cols:][:cols]
+			f := to[j] / d
+			to[j] = f
+			less(to[j+1:], from[j+1:], f)
+		}
+	}
+}
+
+// SwapRows exchanges two rows of a matrix whose rows adjoin.
+func SwapRows(a []float64, cols, i, j int) {
+	x, y := a[i*cols:][:cols], a[j*cols:][:cols]
+	for k, v := range x {
+		x[k], y[k] = y[k], v
+	}
+}
+
+// less takes f times from off to.
+func less(to, from []float64, f float64) {
+	to = to[:len(from)]
+	for k, v := range from {
+		to[k] = math.FMA(-f, v, to[k])
+	}
+}
+
+// SmallSolve is Solve of a triangle of n rows and a right side of cols columns whose rows adjoin. Element i, k
+// of the triangle is at i*row + k*col.
+func SmallSolve(t []float64, n, row, col int, x []float64, cols int, upper, unit bool) {
+	for c := range n {
+		i, first, last := c, 0, c
+		if upper {
+			i = n - 1 - c
+			first, last = i+1, n
+		}
+		to := x[i*cols:][:cols]
+		for k := first; k < last; k++ {
+			less(to, x[k*cols:][:cols], t[i*row+k*col])
+		}
+		if d := t[i*(row+col)]; !unit {
+			for k := range to {
+				to[k] /= d
+			}
+		}
+	}
+}
