@@ -23,6 +23,7 @@ func TestRematerialize(t *testing.T) {
 		{"for something that reads memory", `%0 = matmul(%x, %w)  %1 = erf(%0)  %2 = matmul(%1, %w)  %3 = mul(%2, %0)  %4 = matmul(%1, %3)  return %4`, ""},
 		{"what is returned", `%0 = matmul(%x, %w)  %1 = erf(%0)  %2 = matmul(%1, %w)  %3 = mul(%2, %1)  %4 = mul(%3, %0)  return %4, %1`, ""},
 		{"at too high a price", `%0 = matmul(%x, %w)  %1 = erf(%0)  %2 = sin(%1)  %3 = tanh(%2)  %4 = matmul(%3, %w)  %5 = mul(%4, %3)  %6 = mul(%5, %0)  return %6`, ""},
+		{"of more bytes than it has", `%0 = matmul(%x, %w)  %1 = ge(%0, %0)  %2 = where(%1, %0, %0)  %3 = matmul(%2, %w)  %4 = where(%1, %3, %0)  return %4`, ""},
 		{"in the same kernel", `%0 = matmul(%x, %w)  %1 = erf(%0)  %2 = matmul(%x, %x)  %3 = mul(%2, %1)  %4 = mul(%3, %0)  return %4`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

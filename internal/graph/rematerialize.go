@@ -14,7 +14,8 @@ import (
 // A value is kept if an instruction uses it after the kernel that computes it was closed, because
 // something else than a pointwise op or a reduction needed one of its results. It is computed again from
 // what is in memory then in any case, or from less than it is itself, if that costs no more time than
-// its way to memory and back. Only pointwise ops are repeated, which give the same bits.
+// its way to memory and back, and reads no more than is saved: a mask is not computed again from
+// numbers. Only pointwise ops are repeated, which give the same bits.
 //
 // What is decided depends on dtypes, on the ops, and on whether sizes are equal to each other or to 1,
 // so that it is the same for all Programs of a Template: a value with fewer dimensions than 1 counts as a
@@ -187,7 +188,7 @@ func (r *remat) replace(values []ID) bool {
 		}
 		c = r.cone(values)
 	}
-	if c.saved <= 0 || c.nanos > nanosPerByte*c.saved {
+	if c.saved <= 0 || c.read > c.saved || c.nanos > nanosPerByte*c.saved {
 		return false
 	}
 	one := &repeat{at: c.at, ids: map[ID]ID{}}
@@ -247,6 +248,7 @@ type cone struct {
 	order  []ID    // of from
 	saved  float64 // bytes for each element
 	nanos  float64 // that computing again takes for each element
+	read   float64 // bytes of what is in memory in any case
 }
 
 // cone finds out how values are computed again.
@@ -264,6 +266,10 @@ func (r *remat) cone(values []ID) *cone {
 		switch c.from[id] {
 		case repeated:
 			c.nanos += r.p.Instrs[r.def[id]].Op.Spec().Cost.Nanos()
+		case available:
+			if r.p.Shape(id).SameDims(r.p.Shape(values[0])) {
+				c.read += r.bytes(id, values[0])
+			}
 		case kept:
 			c.saved -= r.bytes(id, values[0])
 		}
