@@ -5,12 +5,7 @@
 // and dense memory.
 package strided
 
-import (
-	"encoding/binary"
-	"math/bits"
-	"slices"
-	"unsafe"
-)
+import "slices"
 
 // MaxRank is the largest number of dimensions of a View.
 const MaxRank = 8
@@ -215,51 +210,6 @@ func (v View) IsDense() bool {
 	return m.Offset == 0 && (m.Len() == 0 || m.Rank == 0 || (m.Rank == 1 && m.Strides[0] == 1))
 }
 
-// Read fills dst with the elements start, start+1, … of the View of src.
-func Read[T Bits](dst, src []T, v *View, start int) {
-	if len(dst) == 0 {
-		return
-	}
-	if v.Rank == 0 {
-		fill(dst, src[v.Offset])
-		return
-	}
-	if readTransposed(dst, src, v, start) || repeatTransposed(dst, src, v, start) {
-		return
-	}
-	last := v.Rank - 1
-	n, step := v.Dims[last], v.Strides[last]
-	var at [MaxRank]int
-	pos := v.Seek(start, &at)
-	for i := at[last]; ; i = 0 {
-		if i == 0 && step == 0 && n <= fewRepeats {
-			if k := readRepeated(dst, src, v, &at, pos); k > 0 {
-				dst = dst[k:]
-				pos += k / n * v.Strides[last-1]
-			}
-			if len(dst) == 0 {
-				return
-			}
-		}
-		if i == 0 && step != 1 {
-			k := readInterleaved(dst, src, v, &at, pos)
-			dst = dst[k:]
-			pos += k / n
-			if len(dst) == 0 {
-				return
-			}
-		}
-		k := min(n-i, len(dst))
-		readRun(dst[:k], src, pos, step)
-		dst = dst[k:]
-		if len(dst) == 0 {
-			return
-		}
-		pos -= i * step
-		pos = v.Next(&at, last, pos)
-	}
-}
-
 // Seek sets at to the coordinates of an element, counted in row-major order, and returns its
 // position in memory.
 func (v *View) Seek(element int, at *[MaxRank]int) int {
@@ -286,109 +236,6 @@ func (v *View) Next(at *[MaxRank]int, last, pos int) int {
 	}
 	return pos
 }
-
-func readRun[T Bits](dst, src []T, pos, step int) {
-	switch step {
-	case 1:
-		copy(dst, src[pos:pos+len(dst)])
-	case 0:
-		fill(dst, src[pos])
-	case -1:
-		Reverse(dst, src[pos-len(dst)+1:pos+1])
-	case 2:
-		Every(dst, src[pos:pos+2*len(dst)-1])
-	default:
-		for i := range dst {
-			dst[i] = src[pos]
-			pos += step
-		}
-	}
-}
-
-// Reverse sets dst to src, which is as long and not empty, from its end, narrow elements at least eight
-// bytes at a time.
-func Reverse[T Bits](dst, src []T) {
-	if n := reverseVectors(dst, src); n > 0 {
-		if dst, src = dst[n:], src[:len(src)-n]; len(dst) == 0 {
-			return
-		}
-	}
-	size := int(unsafe.Sizeof(src[0]))
-	if each := 8 / size; size <= 4 {
-		to, from := unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), len(dst)*size), unsafe.Slice((*byte)(unsafe.Pointer(&src[0])), len(src)*size)
-		for ; len(dst) >= each; dst, src = dst[each:], src[:len(src)-each] {
-			w := binary.LittleEndian.Uint64(from[len(from)-8:])
-			switch size {
-			case 4:
-				w = bits.RotateLeft64(w, 32)
-			case 2:
-				const low = 0x00ff00ff00ff00ff
-				w = bits.ReverseBytes64(w)
-				w = w&low<<8 | w>>8&low
-			default:
-				w = bits.ReverseBytes64(w)
-			}
-			binary.LittleEndian.PutUint64(to, w)
-			to, from = to[8:], from[:len(from)-8]
-		}
-	}
-	for i := range dst {
-		dst[i] = src[len(src)-1-i]
-	}
-}
-
-// readRepeated is Read from a coordinate on while elements follow each other that are each repeated along
-// the last dimension. It returns how many of dst it has set.
-func readRepeated[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int {
-	last := v.Rank - 1
-	if last == 0 || v.Strides[last] != 0 {
-		return 0
-	}
-	n, step := v.Dims[last], v.Strides[last-1]
-	most := min(v.Dims[last-1]-at[last-1]-1, len(dst)/n)
-	if n == 2 {
-		for i := range most {
-			x := src[pos+i*step]
-			dst[2*i], dst[2*i+1] = x, x
-		}
-	} else {
-		for i := range most {
-			x := src[pos+i*step]
-			for j := range dst[i*n : (i+1)*n] {
-				dst[i*n+j] = x
-			}
-		}
-	}
-	at[last-1] += most
-	return most * n
-}
-
-// repeatTransposed is Read of a View that repeats the elements of a Transposed one, which are read first.
-func repeatTransposed[T Bits](dst, src []T, v *View, start int) bool {
-	n := v.Dims[v.Rank-1]
-	if v.Strides[v.Rank-1] != 0 || n < 2 || n > fewRepeats || start%n != 0 || len(dst)%n != 0 {
-		return false
-	}
-	once := *v
-	once.Rank--
-	if !once.Transposed() {
-		return false
-	}
-	// They are put at the end of what they will fill, from its start on.
-	single := dst[len(dst)-len(dst)/n:]
-	Read(single, src, &once, start/n)
-	for i, x := range single {
-		to := dst[i*n : (i+1)*n]
-		for j := range to {
-			to[j] = x
-		}
-	}
-	return true
-}
-
-// fewRepeats is how often elements are repeated at most for a call of fill for each to cost more than
-// the elements do.
-const fewRepeats = 16
 
 // SquareRows is how many rows a Read should have of a View that is Transposed, so that it reads each
 // cache line once.
@@ -432,24 +279,6 @@ func (v *View) Squares(start, n int, f func(at, pos, rows, cols, step int)) bool
 		pos = v.Next(&coordinates, last-1, pos-r*down)
 	}
 	return true
-}
-
-// readTransposed is Read by squares.
-func readTransposed[T Bits](dst, src []T, v *View, start int) bool {
-	if v.Rank < 2 {
-		return false
-	}
-	width, down := v.Dims[v.Rank-1], v.Strides[v.Rank-2]
-	return v.Squares(start, len(dst), func(at, pos, rows, cols, step int) {
-		for k := range rows {
-			row := dst[at+k*width:][:cols]
-			p := pos + k*down
-			for i := range row {
-				row[i] = src[p]
-				p += step
-			}
-		}
-	})
 }
 
 // Write copies elements lo..hi-1 of src, which is dense, to those of the View of dst. No two
