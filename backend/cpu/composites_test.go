@@ -75,6 +75,20 @@ func TestComposites(t *testing.T) {
 			%q, %r, %t, %u = _embedding_bag(%h, %i, %o, mode=0)
 			return %a, %b, %c, %d, %e, %f, %g, %k, %l, %m, %n, %p, %q, %r, %t, %u
 		}`, 1e-6, [][]float64{hashed(315), hashed(315), {3, 2, 0, 8, 8, 1, 0, 2, 5, 4}, {0, 3, 3, 8}, hashed(10)}},
+		{"systems of small and of large matrices", `program @p {
+			%a = parameter "a" : f64[2,21,21]
+			%b = parameter "b" : f64[2,21,5]
+			%c = parameter "c" : f64[3,7,7]
+			%d = parameter "d" : f64[5,7]
+			%f, %p, %i = linalg_lu_factor_ex(%a)
+			%g, %q, %j = linalg_lu_factor_ex(%c)
+			%r = transpose(%b, 1, 2)
+			%s, %t, %u = _linalg_det(%a)
+			%v, %w, %x = _linalg_det(%c)
+			return linalg_lu_solve(%f, %p, %b), linalg_lu_solve(%f, %p, %b, adjoint=true), linalg_lu_solve(%f, %p, %r, left=false),
+				linalg_lu_solve(%f, %p, %r, left=false, adjoint=true), linalg_lu_solve(%g, %q, %d, left=false),
+				linalg_lu_solve(%g, %q, %d, left=false, adjoint=true), %s, %t, %u, %v
+		}`, 1e-9, [][]float64{hashed(882), hashed(210), hashed(147), hashed(35)}},
 		{"windows that overlap", `program @p {
 			%x = parameter "x" : f32[3,5,37]
 			%n = parameter "n" : i16[31,6]
