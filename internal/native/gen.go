@@ -109,7 +109,7 @@ type gen struct {
 	values  []val  // by Value, in the present copy
 	homes   map[homeKey]val
 
-	angleUnit val // π/2·2⁻⁶⁴, twice, where huge angles are reduced
+	angles *farSlots // where angles of f32 are reduced in f64
 
 	fenced  bool // a store went past the cache
 	indexed bool // the index of the row's first element is kept
