@@ -274,24 +274,3 @@ func (g *gen) ratio(w int, a val, c float64, b val) val {
 	rest := g.subMul(w, g.subMul(w, a, q, g.num(w, c)), q, b)
 	return g.addMul(w, q, rest, y)
 }
-
-// erfSmall is erf(x)/x - 1 over x², |x| ≤ 1; erfcLog is the logarithm of erfc over
-// [0.95, 4].
-var (
-	erfSmall = []float64{0.12837916572640656, -0.3761262582212859048, 0.1128358512471354722, -0.02685381093546755277, 0.005188325786452820305,
-		-0.0008010176943866187963, 0.00007853806287481906012}
-	erfcLog = []float64{0.0001705716295435035048, -1.129495259699904773, -0.6333864293872086962, -0.1082368743653006139, 0.02509167262826911974,
-		-0.004160598121220633666, 0.0004323186196547051855, -0.00002091098971319595573}
-)
-
-// erf is x + x·P(x²) near 0 and 1 - e^Q(|x|) elsewhere.
-func (g *gen) erf(w int, x val) val {
-	if w == 8 {
-		return g.erf64(x)
-	}
-	a := g.abs(w, x)
-	small := g.mulAdd(w, g.poly(w, g.mulF(w, a, a), erfSmall), a, a)
-	c := g.atMost(w, a, 4)
-	large := g.subF(w, g.num(w, 1), g.expOf(&f32, g.poly(w, c, erfcLog)))
-	return g.signed(w, g.blend(w, g.cmpF(w, cmpLT, a, g.num(w, 1)), small, large), g.sign(w, x))
-}
