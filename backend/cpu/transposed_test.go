@@ -26,7 +26,7 @@ func TestTransposedReads(t *testing.T) {
 			return diagonal(%%t, 3), diagonal(%%t, -2), index_select(%%flat, 0, %%i), slice(%%flat, 0, 5, %[4]d, 13),
 				slice(flip(%%flat, [0]), 0, 1, 99, 54), sum(%%t), amax(%%t), amin(mul(%%t, %%t)), slice(%%both, 0, 0, 900, 38), %%both,
 				flip(%%t, [0]), flip(%%t, [1]), flip(%%t, [0,1]), flip(%%x, [0,1]), rot90(%%x), rot90(%%x, 3), repeat_interleave(%%t, 3, 1),
-				repeat_interleave(%%x, 2, 1), repeat_interleave(flip(%%x, [1]), 7, 1)
+				repeat_interleave(%%x, 2, 1), repeat_interleave(flip(%%x, [1]), 7, 1), unfold(%%t, 1, 3, 2), unfold(%%t, 0, 5, 3)
 		}`, d, rows, cols, rows*cols)
 		t.Run(d, func(t *testing.T) {
 			for _, b := range []*Backend{New(), NewPortable()} {

@@ -50,6 +50,10 @@ func (b *Builder) view(in *graph.Instr) Value {
 	case aten.Flip:
 		view = view.Flip(ir.FlipDims(b.args(in)))
 	case aten.Unfold:
+		if view.Transposed() { // by squares once, in place of once for each window
+			v = b.Copied(in, v)
+			view = v.View
+		}
 		if view.Rank == 0 {
 			view = view.Expand([]int{1})
 		}
