@@ -12,7 +12,7 @@ import (
 
 // Sine, cosine and tangent of f32 (those of f64 are in trig64.go): x = q·π/2 + r, |r| ≤ π/4. Below
 // angleMost the reduction is in f32 with π/2 in three parts. A vector with a lane beyond jumps to code
-// that reduces in f64, where q up to trigMost is a product with 2/π and r what remains after two parts
+// that reduces in f64, where q up to 2⁴⁵ is a product with 2/π and r what remains after two parts
 // of π/2, which leaves r more bits than f32 has. Lanes beyond that are done one by one in integers,
 // with the bits of 2/π that decide the quadrant and those behind. Each lane has the result of its own
 // reduction, whatever its neighbours need.
@@ -37,10 +37,8 @@ const (
 	// multiple of 2⁻²⁴ below 1. The second product is added with one rounding, and q times the third is
 	// below 2⁻³¹, far less than the smallest remainder of an f32 there.
 	angleMost = 0x1p17
-	// trigMost is where lanes are done one by one.
-	trigMost = 0x1p45
-	// trigFirst is the exponent of the least significant bit of an f32 there, and
-	// trigExponents how many there are up to the largest.
+	// trigFirst is the exponent of the least significant bit of an f32 of 2⁴⁵, from where lanes are done
+	// one by one, and trigExponents how many there are up to the largest.
 	trigFirst     = 45 - 23
 	trigExponents = 127 - 45 + 1
 )
@@ -229,7 +227,7 @@ func (g *gen) reduceFar(n int, f *farSlots, table x64.Label) {
 	a.Bind(end)
 }
 
-// reduceHuge emits the reduction of a lane that may be beyond trigMost, at an offset in the slots of
+// reduceHuge emits the reduction of a lane that may be beyond 2⁴⁵, at an offset in the slots of
 // f64. An f32 in f64 has 24 bits M above 29 zeros: x = M·2ᵏ. The product of M and the table's words,
 // modulo 2¹²⁸, has the quadrant in its 2 highest bits and then the fraction of one.
 func (g *gen) reduceHuge(f *farSlots, lane int32, table x64.Label) {
