@@ -2,9 +2,9 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/pool"
-	"github.com/loris-ml/loris/internal/kernels/vec"
 )
 
 func init() {
@@ -14,19 +14,25 @@ func init() {
 		case ir.F64:
 			columnsToImage[float64](c, nil)
 		case ir.BF16:
-			widened(func(c *call) { columnsToImage(c, roundLine[vec.BF16]) })(c)
+			widened(func(c *call) { columnsToImage(c, roundLine(half.F32sToBF16s, half.BF16sToF32s)) })(c)
 		case ir.F16:
-			widened(func(c *call) { columnsToImage(c, roundLine[vec.F16]) })(c)
+			widened(func(c *call) { columnsToImage(c, roundLine(half.F32sToF16s, half.F16sToF32s)) })(c)
 		default:
 			columnsToImage[float32](c, nil)
 		}
 	}
 }
 
-// roundLine rounds numbers as narrow floats have them.
-func roundLine[E vec.Element](line []float32) {
-	for i, v := range line {
-		line[i] = rounded[E](v)
+// roundLine returns a function that rounds numbers as narrow floats have them.
+func roundLine(narrow func([]uint16, []float32), widen func([]float32, []uint16)) func([]float32) {
+	return func(line []float32) {
+		var some [256]uint16
+		for len(line) > 0 {
+			n := min(len(line), len(some))
+			narrow(some[:n], line[:n])
+			widen(line[:n], some[:n])
+			line = line[n:]
+		}
 	}
 }
 

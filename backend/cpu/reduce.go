@@ -2,9 +2,9 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
-	"github.com/loris-ml/loris/internal/kernels/vec"
 )
 
 func init() {
@@ -24,9 +24,9 @@ func init() {
 		case ir.F64:
 			productsOfOthers[float64](c, nil)
 		case ir.BF16:
-			widened(func(c *call) { productsOfOthers(c, rounded[vec.BF16]) })(c)
+			widened(func(c *call) { productsOfOthers(c, roundedBF16) })(c)
 		case ir.F16:
-			widened(func(c *call) { productsOfOthers(c, rounded[vec.F16]) })(c)
+			widened(func(c *call) { productsOfOthers(c, roundedF16) })(c)
 		default:
 			productsOfOthers[float32](c, nil)
 		}
@@ -242,8 +242,8 @@ func cummax[T kernels.Number](c *call) {
 	})
 }
 
-// rounded returns a number as a narrow float has it.
-func rounded[E vec.Element](v float32) float32 { return vec.Wide[float32](vec.Narrow[E](v)) }
+func roundedBF16(v float32) float32 { return half.BF16ToF32(half.F32ToBF16(v)) }
+func roundedF16(v float32) float32  { return half.F16ToF32(half.F32ToF16(v)) }
 
 func productsOfOthers[T kernels.Float](c *call, round func(T) T) {
 	s := c.Operands[0].Shape
