@@ -89,6 +89,16 @@ func TestComposites(t *testing.T) {
 				linalg_lu_solve(%f, %p, %r, left=false, adjoint=true), linalg_lu_solve(%g, %q, %d, left=false),
 				linalg_lu_solve(%g, %q, %d, left=false, adjoint=true), %s, %t, %u, %v
 		}`, 1e-9, [][]float64{hashed(882), hashed(210), hashed(147), hashed(35)}},
+		{"edges of their own elements", `program @p {
+			%x = parameter "x" : f32[3,5,6,7]
+			%n = parameter "n" : u8[4,9]
+			%r = pad(%x, [3,5,4,2], "reflect")
+			%t = pad(permute(%x, [0,3,2,1]), [1,0,2,3,-1,4], "reflect")
+			%s = pad(%x, [3,-2,9,0,-1,3], "replicate")
+			%c = pad(%x, [7,2,-3,6,0,5], "circular")
+			return %r, %t, %s, %c, pad(%n, [3,8], "reflect"), pad(%n, [-2,20], "replicate"), pad(%n, [9,-9], "circular"), pad(exp(%r), [0,1,2,2], "circular"),
+				pad(cast(%n, bf16), [-4,-5], "reflect"), pad(cast(%n, f64), [2,2], "circular")
+		}`, 1e-6, [][]float64{hashed(630), hashed(36)}},
 		{"windows that overlap", `program @p {
 			%x = parameter "x" : f32[3,5,37]
 			%n = parameter "n" : i16[31,6]

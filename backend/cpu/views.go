@@ -8,6 +8,8 @@ import (
 )
 
 func init() {
+	composites[aten.PadEdges] = true
+	lowerings[aten.PadEdges] = lowerPadEdges
 	composites[aten.Unfold] = true // the plan makes views of it
 	lowerings[aten.Cat] = lowerCat
 	lowerings[aten.ConstantPadNd] = func(c *call) { c.Pad() }
@@ -89,4 +91,37 @@ func lowerCat(c *call) {
 	if len(c.Operands) == 0 || c.Shapes[0].Numel() == 0 {
 		c.emit(0, 1, []operand{{buf: c.Results[0].Buf}}, nil, nil) // the buffer must have a writer
 	}
+}
+
+type padFunc func(dst, src []byte, axes []strided.Axis, lo, hi int)
+
+var padders = bySize[padFunc]{padRows[uint8], padRows[uint16], padRows[uint32], padRows[uint64], padRows[strided.Bits128]}
+
+func padRows[T strided.Bits](dst, src []byte, axes []strided.Axis, lo, hi int) {
+	strided.Pad(as[T](dst), as[T](src), axes, lo, hi)
+}
+
+// lowerPadEdges emits all dimensions of a padding as one step over the rows of the result.
+func lowerPadEdges(c *call) {
+	dims, pad := c.Operands[0].Shape.Dims(), c.Ints("pad")
+	axes := make([]strided.Axis, len(dims))
+	for d, n := range dims {
+		var before, after int
+		if i := 2 * (len(dims) - 1 - d); i < len(pad) {
+			before, after = pad[i], pad[i+1]
+		}
+		switch c.Str("mode") {
+		case "reflect":
+			axes[d] = strided.Reflected(n, before, after)
+		case "replicate":
+			axes[d] = strided.Replicated(n, before, after)
+		default:
+			axes[d] = strided.Wrapped(n, before, after)
+		}
+	}
+	x, out, m, f := c.dense(c.Operands[0]), c.result(), c.l.mem, padders.of(c.Operands[0].DType())
+	size, row := c.Operands[0].Size(), c.Shapes[0].Dim(-1)
+	c.emit(out.n/max(row, 1), c.l.grain(copyCost*float64(row)), []operand{out}, []operand{x}, func(lo, hi int) {
+		f(m.bufs[out.buf][out.off*size:], m.bufs[x.buf][x.off*size:], axes, lo, hi)
+	})
 }

@@ -45,6 +45,7 @@ var (
 	FftR2c              = op("_fft_r2c")
 	FftC2r              = op("_fft_c2r")
 	Unfold              = op("unfold")
+	PadEdges            = op("_pad_edges")
 	LinalgLUSolve       = op("linalg_lu_solve")
 	LinalgDet           = op("_linalg_det")
 )

@@ -22,6 +22,11 @@ func init() {
 			"dimensions of a tensor with one or two more. ATen's pad.",
 		Decompose: decomposePad,
 	})
+	register("_pad_edges(Tensor self, int[] pad, str mode) -> Tensor", Spec{
+		Category: View, Unlisted: true,
+		Doc:       "pad with the elements of self around it, by mode reflect, replicate or circular.",
+		Decompose: decomposePadEdges,
+	})
 }
 
 func inferConstantPad(a Args) []Shape {
@@ -83,18 +88,44 @@ func decomposePad(b *Builder, a Args) []Value {
 		}
 		return []Value{b.PadConst(x, pad, value)}
 	}
-	edge, ok := padEdges[mode]
 	switch n := len(pad) / 2; {
-	case !ok:
-		a.Fail(ErrArg, "mode is %q, must be constant, reflect, replicate or circular", mode)
 	case !value.IsNil():
 		a.Fail(ErrArg, "mode %s takes no value", mode)
 	case len(pad)%2 != 0 || n < 1 || n > 3 || (x.Rank() != n+1 && x.Rank() != n+2):
 		a.Fail(ErrShape, "mode %s pads the last 1, 2 or 3 dimensions of a tensor with one or two more, not rank %d by %v",
 			mode, x.Rank(), pad)
 	}
+	checkPadEdges(a) // so that what it says names pad
+	return []Value{b.callNamed("_pad_edges", []any{x, pad, mode})}
+}
+
+// checkPadEdges fails where self has too few elements for its padding.
+func checkPadEdges(a Args) {
+	dims, pad, mode := a.In[0].Shape().Dims(), a.Ints("pad"), a.Str("mode")
+	edge, ok := padEdges[mode]
+	if !ok {
+		a.Fail(ErrArg, "mode is %q, must be constant, reflect, replicate or circular", mode)
+	}
+	if len(pad)%2 != 0 || len(pad)/2 > len(dims) {
+		a.Fail(ErrShape, "pad %v is not a list of pairs for at most %d dimensions", pad, len(dims))
+	}
 	for i := 0; i < len(pad); i += 2 {
-		x = padEdge(b, a, x, x.Rank()-1-i/2, pad[i], pad[i+1], edge)
+		before, after, d := pad[i], pad[i+1], len(dims)-1-i/2
+		size := dims[d]
+		if n := edge.limit(size); before > n || after > n {
+			a.Fail(ErrShape, "padding %d and %d is too much for mode %s in dimension %d of size %d", before, after, mode, d, size)
+		}
+		if dims[d] += before + after; dims[d] < 0 || -before > size || -after > size {
+			a.Fail(ErrShape, "padding %d and %d crops more than dimension %d of size %d has", before, after, d, size)
+		}
+	}
+}
+
+func decomposePadEdges(b *Builder, a Args) []Value {
+	x, pad := a.In[0], a.Ints("pad")
+	checkPadEdges(a)
+	for i := 0; i < len(pad); i += 2 {
+		x = padEdge(b, x, x.Rank()-1-i/2, pad[i], pad[i+1], padEdges[a.Str("mode")])
 	}
 	return []Value{x}
 }
@@ -142,15 +173,8 @@ var padEdges = map[string]padMode{
 	},
 }
 
-func padEdge(b *Builder, a Args, x Value, dim, before, after int, edge padMode) Value {
+func padEdge(b *Builder, x Value, dim, before, after int, edge padMode) Value {
 	size := x.Dim(dim)
-	if n := edge.limit(size); before > n || after > n {
-		a.Fail(ErrShape, "padding %d and %d is too much for mode %s in dimension %d of size %d",
-			before, after, a.Str("mode"), dim, size)
-	}
-	if size+before+after < 0 || -before > size || -after > size {
-		a.Fail(ErrShape, "padding %d and %d crops more than dimension %d of size %d has", before, after, dim, size)
-	}
 	parts := []Value{b.Slice(x, dim, max(0, -before), size-max(0, -after), 1)}
 	if before > 0 {
 		parts = append([]Value{edge.make(b, x, dim, before, true)}, parts...)
