@@ -35,8 +35,8 @@ var halfPi32 = [3]float64{0x1.921fb4p+0, 0x1.4442d0p-24, 0x1.84698ap-48}
 const (
 	// angleMost bounds the reduction in f32. Below it x less q times the first part of π/2 is exact: a
 	// multiple of 2⁻²⁴ below 1. The second product is added with one rounding, and q times the third is
-	// below 2⁻³¹, far less than the smallest remainder of an f32 there.
-	angleMost = 0x1p17
+	// below 2⁻²⁷: next to 0, where it matters, it is added, and elsewhere the cosine is not changed by it.
+	angleMost = 0x1p20
 	// trigFirst is the exponent of the least significant bit of an f32 of 2⁴⁵, from where lanes are done
 	// one by one, and trigExponents how many there are up to the largest.
 	trigFirst     = 45 - 23
