@@ -24,9 +24,9 @@ func init() {
 		case ir.F64:
 			productsOfOthers[float64](c, nil)
 		case ir.BF16:
-			widened(func(c *call) { productsOfOthers(c, roundedBF16) })(c)
+			widened(func(c *call) { productsOfOthers(c, roundLine(half.F32sToBF16s, half.BF16sToF32s)) })(c)
 		case ir.F16:
-			widened(func(c *call) { productsOfOthers(c, roundedF16) })(c)
+			widened(func(c *call) { productsOfOthers(c, roundLine(half.F32sToF16s, half.F16sToF32s)) })(c)
 		default:
 			productsOfOthers[float32](c, nil)
 		}
@@ -242,10 +242,7 @@ func cummax[T kernels.Number](c *call) {
 	})
 }
 
-func roundedBF16(v float32) float32 { return half.BF16ToF32(half.F32ToBF16(v)) }
-func roundedF16(v float32) float32  { return half.F16ToF32(half.F32ToF16(v)) }
-
-func productsOfOthers[T kernels.Float](c *call, round func(T) T) {
+func productsOfOthers[T kernels.Float](c *call, round func([]T)) {
 	s := c.Operands[0].Shape
 	x, out, m := c.dense(c.Operands[0]), c.result(), c.l.mem
 	c.emit(s.Dim(0), c.l.grain(float64(4*s.Dim(1))), []operand{out}, []operand{x}, func(lo, hi int) {

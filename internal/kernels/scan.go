@@ -66,30 +66,37 @@ func Cumprod[R, T Number, A int64 | float64](dst []R, x []T, n, inner, lo, hi in
 // ProductsOfOthers sets each of dst to the product of all others of its row of n elements of x: of those
 // before it and of those behind, which are rounded, by round too unless it is nil, before they are
 // multiplied. It goes along a row from both ends at once; rows are lo..hi-1.
-func ProductsOfOthers[T Float](dst, x []T, n int, round func(T) T, lo, hi int) {
+func ProductsOfOthers[T Float](dst, x []T, n int, round func([]T), lo, hi int) {
 	for r := lo; r < hi; r++ {
 		to, from := dst[r*n:(r+1)*n], x[r*n:(r+1)*n]
 		left, right := 1.0, 1.0
 		i, j := 0, n-1
 		for ; i < j; i, j = i+1, j-1 {
-			before, behind := T(left), T(right)
+			to[i], to[j] = T(left), T(right)
 			left, right = left*float64(from[i]), right*float64(from[j])
-			if round != nil {
-				before, behind = round(before), round(behind)
-			}
-			to[i], to[j] = before, behind
 		}
 		if i == j {
 			to[i] = 1 // which both of its products are multiplied with
 		}
-		for ; i < n; i, j = i+1, j-1 {
-			before, behind := T(left), T(right)
-			left, right = left*float64(from[i]), right*float64(from[j])
-			if round != nil {
-				before, behind = round(before), round(behind)
+		if round != nil {
+			round(to)
+		}
+		var before, behind [256]T
+		for i < n {
+			k := min(n-i, len(before))
+			for t := range k {
+				before[t], behind[t] = T(left), T(right)
+				left, right = left*float64(from[i+t]), right*float64(from[j-t])
 			}
-			to[i] *= before
-			to[j] *= behind
+			if round != nil {
+				round(before[:k])
+				round(behind[:k])
+			}
+			for t := range k {
+				to[i+t] *= before[t]
+				to[j-t] *= behind[t]
+			}
+			i, j = i+k, j-k
 		}
 	}
 }
