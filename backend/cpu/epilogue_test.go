@@ -53,6 +53,25 @@ var epilogueCases = []struct {
 		%w = parameter "w" : bf16[20,17]
 		%b = parameter "b" : bf16[17]
 		return sigmoid(add(%b, matmul(%x, %w)))`, 1},
+	{"factors of bf16 that are widened", `
+		%s = parameter "s" : bf16[17]
+		%x = parameter "x" : bf16[9,20]
+		%w = parameter "w" : bf16[20,17]
+		return addmm(%s, %x, %w)`, 3},
+	{"batches of f16 that are widened and summed", `
+		%s = parameter "s" : f16[9,17]
+		%x = parameter "x" : f16[3,9,20]
+		%w = parameter "w" : f16[3,20,17]
+		return addbmm(%s, %x, %w)`, 3},
+	{"a widened factor with another use", `
+		%x = parameter "x" : bf16[9,20]
+		%w = parameter "w" : bf16[20,17]
+		%0 = cast(%x, dtype=f32)
+		return matmul(%0, cast(%w, dtype=f32)), neg(%0)`, 2},
+	{"factors of two types that are widened", `
+		%x = parameter "x" : bf16[9,20]
+		%w = parameter "w" : f16[20,17]
+		return matmul(cast(%x, dtype=f32), cast(%w, dtype=f32))`, 3},
 	{"gelu of f16, which is computed in f32", `
 		%x = parameter "x" : f16[9,20]
 		%w = parameter "w" : f16[20,17]

@@ -14,7 +14,12 @@ import (
 
 func init() {
 	lowerings[aten.MatMul] = func(c *call) {
-		if f, ok := floatMatmuls[c.Operands[0].DType()]; ok {
+		d := c.Operands[0].DType()
+		if f, ok := wideProducts[d]; ok && c.Shapes[0].DType() == ir.F32 {
+			f(c)
+			return
+		}
+		if f, ok := floatMatmuls[d]; ok {
 			f(c)
 			return
 		}

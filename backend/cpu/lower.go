@@ -134,7 +134,7 @@ func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions, has
 	if e != nil && of != nil {
 		// Another Program of the Template was checked, and had the same ops.
 		if s := e.script(of); s != nil {
-			if l, err := lowerBy(plan.NewFollowing(p, s), t, e, o, s.Steps); !errors.Is(err, fuse.ErrStale) {
+			if l, err := lowerBy(plan.NewFollowing(narrowFactors(p), s), t, e, o, s.Steps); !errors.Is(err, fuse.ErrStale) {
 				return l, err
 			}
 		}
@@ -142,6 +142,7 @@ func lower(p *graph.Program, t tuning, e *journal, o backend.CompileOptions, has
 	if err := check.Program(p, has); err != nil {
 		return nil, err
 	}
+	p = narrowFactors(p)
 	room := len(p.Instrs) / 2
 	if e == nil || of == nil {
 		return lowerBy(plan.NewBuilder(p, nil), t, e, o, room)

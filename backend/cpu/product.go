@@ -11,9 +11,9 @@ import (
 	"github.com/loris-ml/loris/internal/strided"
 )
 
-// productRun is a step that computes a batch of products of floats. Operands are
-// bound when it runs.
-type productRun[T gemm.Element] struct {
+// productRun is a step that computes a batch of products of floats of type T with results of type R.
+// Operands are bound when it runs.
+type productRun[R, T gemm.Element] struct {
 	product
 	mem     *memory
 	out     operand
@@ -29,9 +29,10 @@ type productRun[T gemm.Element] struct {
 	// whether it is packed; that is found out by the first run that may keep it.
 	keeps, planned, packs bool
 
-	options                gemm.Options[T]
-	dst, left, right, sums []T
-	at                     func(i int) (c, a, b gemm.Matrix[T])
+	options     gemm.Options[R]
+	dst, sums   []R
+	left, right []T
+	at          func(i int) (c gemm.Matrix[R], a, b gemm.Matrix[T])
 }
 
 // factor is a number in memory.
@@ -48,9 +49,12 @@ type addend struct {
 }
 
 // floatMatmul emits a product of floats as one step, which shares itself out.
-func floatMatmul[T gemm.Element](c *call) {
+func floatMatmul[T gemm.Element](c *call) { multiplyFloats[T, T](c) }
+
+// multiplyFloats emits a product of floats of type T whose results are of type R.
+func multiplyFloats[R, T gemm.Element](c *call) {
 	x, y := c.upward(c.Operands[0]), c.upward(c.Operands[1])
-	r := &productRun[T]{mem: c.l.mem}
+	r := &productRun[R, T]{mem: c.l.mem}
 	p := &r.product
 	p.of(&x, &y)
 	r.at = r.matrices
@@ -70,7 +74,7 @@ func floatMatmul[T gemm.Element](c *call) {
 }
 
 // finish has the product compute an epilogue. It appends the operands of the epilogue to reads.
-func (r *productRun[T]) finish(c *call, e *fuse.Epilogue, reads []operand) []operand {
+func (r *productRun[R, T]) finish(c *call, e *fuse.Epilogue, reads []operand) []operand {
 	r.options.Act = activationKinds[e.Act]
 	for _, k := range e.Links {
 		o := c.dense(c.l.Computed(k.ID))
@@ -117,7 +121,7 @@ func (p *product) addend(v plan.Value) (a addend, ok bool) {
 	return a, true
 }
 
-func (r *productRun[T]) matrices(i int) (c, a, b gemm.Matrix[T]) {
+func (r *productRun[R, T]) matrices(i int) (c gemm.Matrix[R], a, b gemm.Matrix[T]) {
 	size := r.m * r.n
 	a = gemm.Matrix[T]{Data: r.left[r.aBatch[i]:], Rows: r.m, Cols: r.k, RowStride: r.aRow, ColStride: r.aK}
 	b = gemm.Matrix[T]{Data: r.right[r.bBatch[i]:], Rows: r.k, Cols: r.n, RowStride: r.bK, ColStride: r.bCol}
@@ -127,25 +131,25 @@ func (r *productRun[T]) matrices(i int) (c, a, b gemm.Matrix[T]) {
 	return c, a, b
 }
 
-func (r *productRun[T]) addends(i int) gemm.Matrix[T] {
+func (r *productRun[R, T]) addends(i int) gemm.Matrix[R] {
 	a := &r.residual
-	return gemm.Matrix[T]{Data: r.sums[a.batch[i]:], Rows: r.m, Cols: r.n, RowStride: a.row, ColStride: a.col}
+	return gemm.Matrix[R]{Data: r.sums[a.batch[i]:], Rows: r.m, Cols: r.n, RowStride: a.row, ColStride: a.col}
 }
 
-func (r *productRun[T]) run(_, _ int) {
+func (r *productRun[R, T]) run(_, _ int) {
 	if r.out.n == 0 {
 		return
 	}
-	r.dst, r.left, r.right = elements[T](r.mem, r.out), as[T](r.mem.bufs[r.a]), as[T](r.mem.bufs[r.b])
+	r.dst, r.left, r.right = elements[R](r.mem, r.out), as[T](r.mem.bufs[r.a]), as[T](r.mem.bufs[r.b])
 	if r.hasBias {
-		r.options.ColBias = elements[T](r.mem, r.bias)
+		r.options.ColBias = elements[R](r.mem, r.bias)
 	}
 	if r.hasResidual {
-		r.sums = as[T](r.mem.bufs[r.residual.buf])
+		r.sums = as[R](r.mem.bufs[r.residual.buf])
 	}
 	r.options.Alpha = 1
 	for _, f := range r.factors {
-		v := vec.Wide[float64](elements[T](r.mem, f.at)[0])
+		v := vec.Wide[float64](elements[R](r.mem, f.at)[0])
 		if f.divide {
 			v = 1 / v
 		}
@@ -159,7 +163,7 @@ func (r *productRun[T]) run(_, _ int) {
 			r.options.Residual = r.addends(0)
 		}
 		gemm.MulPacked(out, left, w, &r.options)
-		r.options.Residual = gemm.Matrix[T]{}
+		r.options.Residual = gemm.Matrix[R]{}
 	} else {
 		gemm.MulBatch(r.batch, r.at, &r.options)
 	}
@@ -168,20 +172,20 @@ func (r *productRun[T]) run(_, _ int) {
 
 // outer computes products of one column with one row, of which nothing else is wanted, row by row. It
 // reports false for others.
-func (r *productRun[T]) outer() bool {
+func (r *productRun[R, T]) outer() bool {
 	if r.k != 1 || r.hasBias || r.hasResidual || len(r.factors) > 0 || r.options.Act != 0 {
 		return false
 	}
 	switch s := any(r).(type) {
-	case *productRun[float32]:
+	case *productRun[float32, float32]:
 		return outerProducts(s)
-	case *productRun[float64]:
+	case *productRun[float64, float64]:
 		return outerProducts(s)
 	}
 	return false
 }
 
-func outerProducts[T float32 | float64](r *productRun[T]) bool {
+func outerProducts[T float32 | float64](r *productRun[T, T]) bool {
 	for i := range r.batch {
 		c, a, b := r.at(i)
 		rows, cols, one, row, step := r.m, r.n, a.Data, b.Data, a.RowStride
@@ -210,7 +214,7 @@ type packedKey struct{ at, rows, cols, row, col int }
 
 // packed returns the right operand as the input keeps it packed; nil where it is not kept, or
 // the product does not pack it.
-func (r *productRun[T]) packed() *gemm.Packed[T] {
+func (r *productRun[R, T]) packed() *gemm.Packed[T] {
 	if !r.keeps {
 		return nil
 	}

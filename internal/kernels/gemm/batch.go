@@ -10,7 +10,7 @@ const batchGrain = 256 << 10
 // MulBatch computes n products, the operands of the i-th of which at returns;
 // all have the same sizes and options (nil for none; biases are those of every
 // product). Products of a batch run side by side if there are enough of them.
-func MulBatch[T Element](n int, at func(i int) (c, a, b Matrix[T]), o *Options[T]) {
+func MulBatch[R, T Element](n int, at func(i int) (c Matrix[R], a, b Matrix[T]), o *Options[R]) {
 	if n <= 0 {
 		return
 	}
@@ -32,8 +32,8 @@ func MulBatch[T Element](n int, at func(i int) (c, a, b Matrix[T]), o *Options[T
 }
 
 // mulEach computes products lo..hi-1 of a batch one after another.
-func mulEach[T Element](lo, hi int, at func(i int) (c, a, b Matrix[T]), o *Options[T], threads int) {
-	var one Options[T]
+func mulEach[R, T Element](lo, hi int, at func(i int) (c Matrix[R], a, b Matrix[T]), o *Options[R], threads int) {
+	var one Options[R]
 	if o != nil {
 		one = *o
 	}

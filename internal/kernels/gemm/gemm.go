@@ -124,11 +124,23 @@ type Options[T Element] struct {
 
 // Mul sets c = a·b, for a of m×k, b of k×n and c of m×n, with what the options
 // (nil for none) add. c must not overlap the operands. It panics if sizes do
-// not agree.
-func Mul[T Element](c, a, b Matrix[T], o *Options[T]) {
+// not agree. R may differ from T if both are summed in one type: products of 16-bit floats may be
+// stored in float32, without being rounded.
+func Mul[R, T Element](c Matrix[R], a, b Matrix[T], o *Options[R]) {
+	checkTypes[R, T]()
 	a.check("left operand")
 	b.check("right operand")
 	product(c, operandOf(a), operandOf(b), o)
+}
+
+// checkTypes panics unless products of T and results of R are summed in one type.
+func checkTypes[R, T Element]() {
+	var r R
+	var t T
+	_, wideResult := any(r).(float64)
+	if _, wideFactors := any(t).(float64); wideResult != wideFactors {
+		panic(fmt.Sprintf("gemm: a result of %T from factors of %T", r, t))
+	}
 }
 
 // product runs a product over prepared operands in the type it is summed in.

@@ -61,20 +61,23 @@ func (p *Packed[T]) operand() anyOperand {
 
 // Packs reports whether MulPacked takes less time than Mul, which packs the right operand itself or
 // reads it where it is, and gives the same bits. Operands of 16 bits are packed in other ways.
-func Packs[T Element](c, a, b Matrix[T], o *Options[T]) bool {
+func Packs[R, T Element](c Matrix[R], a, b Matrix[T], o *Options[R]) bool {
+	if formatOf[T]() != wide {
+		return false
+	}
 	if c.RowStride == 1 && (c.ColStride != 1 || c.Cols == 1) || c.Rows == 0 || c.Cols == 0 || a.Cols == 0 {
 		return false // the product may be turned around
 	}
 	switch any(c.Data).(type) {
 	case []float64:
-		return packs[T, float64](c, a, b, o)
+		return packs[R, T, float64](c, a, b, o)
 	case []float32:
-		return packs[T, float32](c, a, b, o)
+		return packs[R, T, float32](c, a, b, o)
 	}
 	return false
 }
 
-func packs[T Element, A Float](c, a, b Matrix[T], o *Options[T]) bool {
+func packs[R, T Element, A Float](c Matrix[R], a, b Matrix[T], o *Options[R]) bool {
 	p := poolsOf[A]()
 	s := p.states.Get().(*state[A])
 	s.kernel = kernelsFor[A]()[0]
@@ -95,7 +98,8 @@ func PackedBytes[T Element](b Matrix[T]) int {
 }
 
 // MulPacked is Mul with a right operand packed by Pack.
-func MulPacked[T Element](c, a Matrix[T], b *Packed[T], o *Options[T]) {
+func MulPacked[R, T Element](c Matrix[R], a Matrix[T], b *Packed[T], o *Options[R]) {
+	checkTypes[R, T]()
 	a.check("left operand")
 	product(c, operandOf(a), b.operand(), o)
 }

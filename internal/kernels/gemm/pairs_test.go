@@ -14,8 +14,9 @@ func TestSumsOfBF16(t *testing.T) {
 		for i, d := range [][3]int{{3, 513, 9}, {9, 1025, 40}, {70, 333, 130}, {350, 97, 70}, {1, 200, 300}, {64, 64, 7}, {40, 1, 50}} {
 			for layout := range 4 {
 				a, b := fractions[BF16](rng, d[0], d[1], layout%2), fractions[BF16](rng, d[1], d[2], layout/2)
-				c := made[BF16](rng, d[0], d[2], i%3)
+				c, unrounded := made[BF16](rng, d[0], d[2], i%3), made[float32](rng, d[0], d[2], i%3)
 				Mul(c, a, b, nil)
+				Mul(unrounded, a, b, nil)
 				x, y := a.numbers(), b.T().numbers()
 				for r := range d[0] {
 					for j := range d[2] {
@@ -24,9 +25,12 @@ func TestSumsOfBF16(t *testing.T) {
 							sum += v * y[j*d[1]+p]
 							size += math.Abs(v * y[j*d[1]+p])
 						}
-						most := size*float64(d[1])*0x1p-24 + math.Abs(sum)*0x1p-8
-						if got := c.get(r, j); !(math.Abs(got-sum) <= most) {
-							t.Fatalf("%v, layout %d: element (%d, %d) is %v, want %v within %v", d, layout, r, j, got, sum, most)
+						summed := size * float64(d[1]) * 0x1p-24
+						for k, got := range []float64{c.get(r, j), unrounded.get(r, j)} {
+							most := summed + math.Abs(sum)*[]float64{0x1p-8, 0}[k]
+							if !(math.Abs(got-sum) <= most) {
+								t.Fatalf("%v, layout %d: element (%d, %d) is %v, want %v within %v", d, layout, r, j, got, sum, most)
+							}
 						}
 					}
 				}
