@@ -32,7 +32,7 @@ func Read[T Bits](dst, src []T, v *View, start int) {
 				return
 			}
 		}
-		if i == 0 && step == 1 && n <= fewElements {
+		if i == 0 && step == 1 && 1 < n && n <= fewElements {
 			if k := readShort(dst, src, v, &at, pos); k > 0 {
 				dst = dst[k:]
 				pos += k / n * v.Strides[last-1]
@@ -136,7 +136,7 @@ func readRepeated[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int 
 	return most * n
 }
 
-// readShort is Read from a coordinate on while short runs of adjacent elements follow each other. It returns
+// readShort is Read from a coordinate on while runs of two to fewElements adjacent elements follow each other. It returns
 // how many of dst it has set.
 func readShort[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int {
 	last := v.Rank - 1
@@ -158,10 +158,8 @@ func readShort[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int {
 		}
 	default:
 		for i := range most {
-			from, to := src[pos+i*down:][:n], dst[i*n:][:n]
-			for j, x := range from {
-				to[j] = x
-			}
+			from, to := src[pos+i*down:][:4], dst[4*i:][:4]
+			to[0], to[1], to[2], to[3] = from[0], from[1], from[2], from[3]
 		}
 	}
 	at[last-1] += most
@@ -197,7 +195,7 @@ const fewRepeats = 16
 
 // fewElements is how long runs of adjacent elements are at most for a call of copy for each to cost more
 // than a loop.
-const fewElements = 7
+const fewElements = 4
 
 // readTransposed is Read by squares.
 func readTransposed[T Bits](dst, src []T, v *View, start int) bool {

@@ -48,6 +48,7 @@ var viewCases = []struct {
 	{"broadcast pairs", makeView(3, []int{7, 5, 2}, []int{5, 1, 0})},
 	{"broadcast in threes", makeView(0, []int{4, 9, 3}, []int{1, 4, 0})},
 	{"pairs apart", makeView(2, []int{4, 9, 2}, []int{100, 5, 1})},
+	{"four apart", makeView(2, []int{4, 9, 4}, []int{100, 6, 1})},
 	{"overlapping windows", makeView(2, []int{4, 9, 3}, []int{100, 2, 1})},
 	{"five elements of lines backwards", makeView(300, []int{4, 9, 5}, []int{100, -7, 1})},
 	{"steps", makeView(1, []int{5, 4}, []int{20, 3})},
