@@ -290,7 +290,7 @@ func indexAdd[T kernels.Number](c *call) {
 	out := c.selfCopy()
 	m := c.l.mem
 	// A unit is a column: each is added in index order, whoever does it.
-	grain := max(16, c.l.grain(float64(index.n)))
+	grain := max(64, c.l.grain(float64(index.n))) // of pieces of rows that share no cache line
 	c.emit(outer*inner, grain, []operand{out}, []operand{index, source}, func(lo, hi int) {
 		kernels.IndexAdd(elements[T](m, out), elements[int64](m, index), elements[T](m, source), size, inner, lo, hi)
 	})
