@@ -50,7 +50,7 @@ func (j *syncJob) assign(a *Async) {
 		}
 		t.hold(a.outputs[out])
 		if t.bits&bitScoped == 0 {
-			t.data.escaped.Store(true)
+			t.data.outlive()
 		}
 		if j.coll.Config.SyncData {
 			if !j.endsStep && t.step == t.s.step && t.data.history == nil {

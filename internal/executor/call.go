@@ -132,7 +132,7 @@ func (tr *Traced) commit(a *Async, j *syncJob, newTensor func() *Tensor) []*Tens
 		outs[i] = newTensor()
 		outs[i].s = s
 		outs[i].hold(a.outputs[i])
-		outs[i].data.escaped.Store(true)
+		outs[i].data.outlive()
 	}
 	defer c.live.add(s, tr.device, outs...)
 	s.lock()

@@ -58,7 +58,7 @@ type Data struct {
 	// leaf is made when the data is first used in a graph, and guarded by the lock of that group of
 	// sessions; others have leaves of their own (leavesApart).
 	leaf *ir.Node
-	// escaped says that a handle may outlive the step: never donated, nor released. It is set with
+	// escaped says that a handle may outlive the step: never donated. It is set with
 	// the lock of the tensor's session held, or core.mu; donations are decided with both.
 	escaped atomic.Bool
 	// lent says that something besides one tensor may look at the buffer, for as long as it likes: its
@@ -176,10 +176,13 @@ func (d *Data) queued(ctx context.Context) (backend.Buffer, error) {
 // value; core.mu is held.
 func (d *Data) mayDie() bool { return !d.escaped.Load() && !d.info.ReadOnly }
 
+// outlive marks the data as escaped.
+func (d *Data) outlive() { d.escaped.Store(true) }
+
 // escape marks the data as escaped and lent.
 func (d *Data) escape() {
 	if !d.lent.Load() {
-		d.escaped.Store(true)
+		d.outlive()
 		d.lent.Store(true)
 	}
 }

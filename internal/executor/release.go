@@ -1,15 +1,5 @@
 package executor
 
-import (
-	"context"
-	"fmt"
-	"time"
-
-	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/internal/ir"
-	"github.com/loris-ml/loris/report"
-)
-
 // stepReleased is the step of a tensor that was released, which is scoped then. No step has this number.
 const stepReleased = 0
 
@@ -68,83 +58,4 @@ func (t *Tensor) death() error {
 		return ErrReleased
 	}
 	return ErrDead
-}
-
-// With syncs those of the tensors that are pending, in one graph, waits for all and calls fn with their
-// buffers, in order. fn must not keep what it is given. Tensors that are released meanwhile keep their
-// elements until it returns.
-func (s *Session) With(ctx context.Context, fn func([]backend.Buffer) error, ts ...*Tensor) error {
-	if err := s.tracedMisuse("read", "elements are read"); err != nil {
-		return err
-	}
-	if err := s.Readable(ts...); err != nil {
-		return err
-	}
-	if _, err := s.SyncTensors(ctx, ts, stepConfig); err != nil {
-		return err
-	}
-	var reading []*Data
-	defer func() { stopReading(reading) }()
-	data, indices := s.gatherTensorsData(ts, func(d *Data) {
-		d.readers.Add(1)
-		reading = append(reading, d)
-	})
-	bufs, err := s.fetchTensors(ctx, data, indices, (*Data).Wait)
-	if err != nil {
-		return err
-	}
-	return fn(bufs)
-}
-
-// ReadableShape returns a tensor's shape, or the error that reading it would fail with at once, as Readable.
-func (s *Session) ReadableShape(t *Tensor) (ir.Shape, error) {
-	if err := s.Readable(t); err != nil {
-		return ir.Shape{}, err
-	}
-	t.s.lock()
-	defer t.s.unlock()
-	if t.dead() {
-		return ir.Shape{}, fmt.Errorf("loris: tensor 0: %w", t.death())
-	}
-	return t.shape(), nil
-}
-
-func stopReading(list []*Data) {
-	for _, d := range list {
-		d.readers.Add(-1)
-	}
-}
-
-// Read is With for the elements of one tensor, on the host and little endian.
-func (t *Tensor) Read(ctx context.Context, fn func([]byte) error) error {
-	s := t.s
-	if err := s.tracedMisuse("read", "elements are read"); err != nil {
-		return err
-	}
-	s.lock()
-	s.endView()
-	d := t.data
-	if d == nil || t.dead() || s.core.closed.Load() {
-		s.unlock()
-		return s.With(ctx, func(bufs []backend.Buffer) error { return s.readTo(ctx, bufs[0], fn) }, t)
-	}
-	d.readers.Add(1)
-	s.unlock()
-	defer d.readers.Add(-1)
-	start := time.Now()
-	buf, err := d.Wait(ctx)
-	s.stage(report.StageFetch, start)
-	if err != nil {
-		tell(s.owner, err)
-		return err
-	}
-	return s.readTo(ctx, buf, fn)
-}
-
-func (s *Session) readTo(ctx context.Context, buf backend.Buffer, fn func([]byte) error) error {
-	b, err := s.read(ctx, buf)
-	if err != nil {
-		return err
-	}
-	return fn(b)
 }

@@ -219,7 +219,7 @@ func (s *Session) Keep(ts ...*Tensor) {
 		t.bits = t.bits&^(bitDiscarded|bitScoped) | bitKeep
 		switch {
 		case t.data != nil:
-			t.data.escaped.Store(true)
+			t.data.outlive()
 		case t.bits&bitUnlisted != 0:
 			t.bits &^= bitUnlisted
 			t.s.pending = append(t.s.pending, t)
