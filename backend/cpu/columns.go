@@ -2,38 +2,12 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/internal/half"
-	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/pool"
 )
 
 func init() {
 	composites[aten.Col2im] = true
-	lowerings[aten.Col2im] = func(c *call) {
-		switch c.Operands[0].DType() {
-		case ir.F64:
-			columnsToImage[float64](c, nil)
-		case ir.BF16:
-			widened(func(c *call) { columnsToImage(c, roundLine(half.F32sToBF16s, half.BF16sToF32s)) })(c)
-		case ir.F16:
-			widened(func(c *call) { columnsToImage(c, roundLine(half.F32sToF16s, half.F16sToF32s)) })(c)
-		default:
-			columnsToImage[float32](c, nil)
-		}
-	}
-}
-
-// roundLine returns a function that rounds numbers as narrow floats have them.
-func roundLine(narrow func([]uint16, []float32), widen func([]float32, []uint16)) func([]float32) {
-	return func(line []float32) {
-		var some [256]uint16
-		for len(line) > 0 {
-			n := min(len(line), len(some))
-			narrow(some[:n], line[:n])
-			widen(line[:n], some[:n])
-			line = line[n:]
-		}
-	}
+	lowerings[aten.Col2im] = rounding(columnsToImage[float32], columnsToImage[float64])
 }
 
 // columnsToImage emits col2im. round is applied to the sums along rows.

@@ -13,6 +13,7 @@ import (
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/check"
 	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
@@ -280,6 +281,30 @@ func widened(f lowerFunc) lowerFunc {
 		f(wide)
 		for i, s := range c.Shapes {
 			c.Results = append(c.Results, c.l.cast(c.Instr, wide.Results[i], s.DType()))
+		}
+	}
+}
+
+// rounding lowers an op of floats that rounds numbers on the way as their dtype has them: f32 is widened,
+// and rounds lines to 16 bits by what it is given; for other dtypes that is nil.
+func rounding(f32 func(c *call, round func([]float32)), f64 func(c *call, round func([]float64))) lowerFunc {
+	narrow := func(round func([]float32)) lowerFunc { return widened(func(c *call) { f32(c, round) }) }
+	t := byType[lowerFunc]{
+		ir.F32: func(c *call) { f32(c, nil) }, ir.F64: func(c *call) { f64(c, nil) },
+		ir.BF16: narrow(roundLine(half.F32sToBF16s, half.BF16sToF32s)), ir.F16: narrow(roundLine(half.F32sToF16s, half.F16sToF32s)),
+	}
+	return func(c *call) { t.of(c.Operands[0].DType())(c) }
+}
+
+// roundLine returns a function that rounds numbers as narrow floats have them.
+func roundLine(narrow func([]uint16, []float32), widen func([]float32, []uint16)) func([]float32) {
+	return func(line []float32) {
+		var some [256]uint16
+		for len(line) > 0 {
+			n := min(len(line), len(some))
+			narrow(some[:n], line[:n])
+			widen(line[:n], some[:n])
+			line = line[n:]
 		}
 	}
 }

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
 )
@@ -19,18 +18,7 @@ func init() {
 	lowerings[aten.Cumsum] = lowerScan(cumsums)
 	lowerings[aten.Cumprod] = lowerScan(cumprods)
 	composites[aten.Cummin], composites[aten.CumprodGradient], composites[aten.ProductsOfOthers] = true, true, true
-	lowerings[aten.ProductsOfOthers] = func(c *call) {
-		switch d := c.Operands[0].DType(); d {
-		case ir.F64:
-			productsOfOthers[float64](c, nil)
-		case ir.BF16:
-			widened(func(c *call) { productsOfOthers(c, roundLine(half.F32sToBF16s, half.BF16sToF32s)) })(c)
-		case ir.F16:
-			widened(func(c *call) { productsOfOthers(c, roundLine(half.F32sToF16s, half.F16sToF32s)) })(c)
-		default:
-			productsOfOthers[float32](c, nil)
-		}
-	}
+	lowerings[aten.ProductsOfOthers] = rounding(productsOfOthers[float32], productsOfOthers[float64])
 	lowerings[aten.Cummax] = widened(func(c *call) { cummaxima.of(c.Operands[0].DType())(c) })
 	lowerings[aten.Cummin] = lowerings[aten.Cummax]
 	lowerings[aten.CumprodGradient] = widened(func(c *call) {

@@ -155,11 +155,10 @@ func openFunction(ctx context.Context, s settings, peers []*process.Process, e *
 		if err != nil {
 			return all, err
 		}
-		x := &system{name: p.Name, close: func() error { return nil }}
+		x := peerSystem(p, p.Name)
 		if x.off, err = strconv.ParseFloat(answer, 64); err != nil {
 			return all, fmt.Errorf("%s said %q: %w", p.Name, answer, err)
 		}
-		x.turn = func(_ context.Context, d time.Duration) (median, least int64, err error) { return p.Turn(d, 1) }
 		all = append(all, x)
 	}
 	return all, nil
@@ -189,8 +188,13 @@ func reportFunctions(w io.Writer, version string, s settings, all []timing) erro
 	}
 	if n := len(ratios); n > 0 {
 		slices.Sort(ratios)
-		above := func(limit float64) int {
-			return len(ratios) - len(slices.DeleteFunc(slices.Clone(ratios), func(r float64) bool { return r > limit }))
+		above := func(limit float64) (count int) {
+			for _, r := range ratios {
+				if r > limit {
+					count++
+				}
+			}
+			return count
 		}
 		fmt.Fprintf(w, "%d functions, median %.2f, above 1.1 %d, above 1.5 %d\n", n, ratios[n/2], above(1.1), above(1.5))
 	}

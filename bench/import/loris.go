@@ -64,7 +64,7 @@ func (e *example) off(outs [][]byte) (float64, error) {
 		}
 		largest, d := 0.0, 0.0
 		for k := range want.shape.Numel() {
-			a, b := number(want.shape.DType(), outs[i], k), number(want.shape.DType(), want.data, k)
+			a, b := elements.Number(want.shape.DType(), outs[i], k), elements.Number(want.shape.DType(), want.data, k)
 			if !math.IsInf(b, 0) {
 				largest = max(largest, math.Abs(b))
 			}
@@ -78,14 +78,6 @@ func (e *example) off(outs [][]byte) (float64, error) {
 		worst = max(worst, d)
 	}
 	return worst, nil
-}
-
-// number returns an element of a tensor's data.
-func number(d ir.DType, data []byte, i int) float64 {
-	if d.IsFloatOrF8() {
-		return elements.Float(d, data, i)
-	}
-	return float64(elements.Int(d, data, i))
 }
 
 // timed returns a turn of runs of f.

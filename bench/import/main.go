@@ -248,12 +248,19 @@ func openPeer(p *process.Process, base string) (*system, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &system{name: p.Name + " " + p.Version, close: func() error { return nil }}
+	x := peerSystem(p, p.Name+" "+p.Version)
 	var load int64
 	if _, err := fmt.Sscan(answer, &load, &x.off); err != nil {
 		return nil, fmt.Errorf("%s said %q: %w", p.Name, answer, err)
 	}
 	x.load = time.Duration(load)
-	x.turn = func(_ context.Context, d time.Duration) (median, least int64, err error) { return p.Turn(d, 1) }
 	return x, nil
+}
+
+// peerSystem runs what a peer has open.
+func peerSystem(p *process.Process, name string) *system {
+	return &system{
+		name: name, close: func() error { return nil },
+		turn: func(_ context.Context, d time.Duration) (median, least int64, err error) { return p.Turn(d, 1) },
+	}
 }

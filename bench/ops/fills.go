@@ -175,17 +175,6 @@ func sorted(d ir.DType, data []byte) []byte {
 	return elements.EncodeInts(d, v)
 }
 
-// numberAt returns element i as a float, for comparing; of complex numbers the parts are elements.
-func numberAt(d ir.DType, data []byte, i int) float64 {
-	switch {
-	case d.IsComplex():
-		return elements.Float(d.Part(), data, i)
-	case d.IsFloatOrF8():
-		return elements.Float(d, data, i)
-	}
-	return float64(elements.Int(d, data, i))
-}
-
 // period is how many random elements are drawn of a tensor; it repeats them. No row of a power of
 // two is another's repetition.
 const period = 65521

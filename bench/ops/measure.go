@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/loris-ml/loris/bench/internal/process"
+	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/ir"
 )
 
@@ -275,7 +276,7 @@ func agree(gotType ir.DType, got []byte, wantType ir.DType, want []byte) error {
 	}
 	var worst, largest float64
 	for i := 0; i < n; i += n/mostCompared | 1 {
-		g, w := numberAt(gotType, got, i), numberAt(wantType, want, i)
+		g, w := elements.Number(gotType, got, i), elements.Number(wantType, want, i)
 		if math.Abs(w) < math.Inf(1) {
 			largest = max(largest, math.Abs(w))
 		}

@@ -103,6 +103,17 @@ func Float(d ir.DType, data []byte, i int) float64 {
 	panic(fmt.Sprintf("elements: %v is no float", d))
 }
 
+// Number returns element i of data as a float64, whatever its dtype; of complex numbers the parts are counted.
+func Number(d ir.DType, data []byte, i int) float64 {
+	switch {
+	case d.IsComplex():
+		return Float(d.Part(), data, i)
+	case d.IsFloatOrF8():
+		return Float(d, data, i)
+	}
+	return float64(Int(d, data, i))
+}
+
 // EncodeInts returns elements of an integer dtype or bool, wrapped around.
 func EncodeInts(d ir.DType, vals []int64) []byte { return encode(d, vals, AppendInt) }
 

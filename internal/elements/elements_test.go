@@ -80,3 +80,22 @@ func TestAppendNumber(t *testing.T) {
 		}
 	}
 }
+
+func TestNumber(t *testing.T) {
+	for _, c := range []struct {
+		d    ir.DType
+		data []byte
+		want []float64
+	}{
+		{ir.Bool, []byte{1, 0}, []float64{1, 0}},
+		{ir.I16, EncodeInts(ir.I16, []int64{-3, 300}), []float64{-3, 300}},
+		{ir.BF16, EncodeFloats(ir.BF16, []float64{0.5, -2}), []float64{0.5, -2}},
+		{ir.C64, EncodeFloats(ir.F32, []float64{1.5, -4}), []float64{1.5, -4}},
+	} {
+		for i, want := range c.want {
+			if got := Number(c.d, c.data, i); got != want {
+				t.Errorf("element %d of %v is %v, want %v", i, c.d, got, want)
+			}
+		}
+	}
+}
