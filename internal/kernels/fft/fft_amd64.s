@@ -104,18 +104,347 @@ next:
 	VZEROUPPER
 	RET
 
+// func pass3AVX512F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, m int, row int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·pass3AVX512F32(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    cs+32(FP), BX
+	MOVQ    m+40(FP), SI
+	MOVQ    row+48(FP), DI
+	MOVQ    sign+24(FP), R8
+	VMOVUPS (R8), Z0
+	MOVQ    SI, R8
+	IMULQ   DI, R8
+	MOVQ    DI, R10
+	IMUL3Q  $0x02, R10, R10
+
+block:
+	MOVQ DI, R11
+
+next:
+	VMOVUPS        (CX), Z1
+	VMOVUPS        Z1, Z2
+	MOVQ           R8, R9
+	IMUL3Q         $0x02, R9, R9
+	ADDQ           CX, R9
+	LEAQ           (CX)(R8*1), R12
+	VMOVUPS        (R12), Z3
+	VMOVUPS        (R9), Z4
+	VADDPS         Z4, Z3, Z5
+	VSUBPS         Z4, Z3, Z3
+	VPERMILPS      $0xb1, Z3, Z3
+	VXORPS         Z0, Z3, Z3
+	VADDPS         Z5, Z2, Z2
+	VMOVUPS        Z2, (AX)
+	LEAQ           (AX)(DI*1), R12
+	MOVQ           R10, R9
+	ADDQ           AX, R9
+	VMOVUPS        Z1, Z1
+	VXORPS         Z2, Z2, Z2
+	VBROADCASTSS   (BX), Z4
+	VBROADCASTSS   4(BX), Z6
+	VFMADD231PS    Z5, Z4, Z1
+	VFMADD231PS    Z3, Z6, Z2
+	VSUBPS         Z2, Z1, Z3
+	VADDPS         Z2, Z1, Z1
+	VBROADCASTSS   (DX), Z2
+	VBROADCASTSS   4(DX), Z4
+	VPERMILPS      $0xb1, Z1, Z5
+	VMULPS         Z4, Z5, Z5
+	VFMADDSUB213PS Z5, Z2, Z1
+	VMOVUPS        Z1, (R12)
+	VBROADCASTSS   8(DX), Z1
+	VBROADCASTSS   12(DX), Z2
+	VPERMILPS      $0xb1, Z3, Z4
+	VMULPS         Z2, Z4, Z4
+	VFMADDSUB213PS Z4, Z1, Z3
+	VMOVUPS        Z3, (R9)
+	ADDQ           $0x40, CX
+	ADDQ           $0x40, AX
+	SUBQ           $0x40, R11
+	JNZ            next
+	ADDQ           R10, AX
+	ADDQ           $0x10, DX
+	DECQ           SI
+	JNZ            block
+	VZEROUPPER
+	RET
+
+// func pass5AVX512F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, m int, row int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·pass5AVX512F32(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    cs+32(FP), BX
+	MOVQ    m+40(FP), SI
+	MOVQ    row+48(FP), DI
+	MOVQ    sign+24(FP), R8
+	VMOVUPS (R8), Z0
+	MOVQ    SI, R8
+	IMULQ   DI, R8
+	MOVQ    DI, R10
+	IMUL3Q  $0x04, R10, R10
+
+block:
+	MOVQ DI, R11
+
+next:
+	VMOVUPS        (CX), Z1
+	VMOVUPS        Z1, Z2
+	MOVQ           R8, R9
+	IMUL3Q         $0x04, R9, R9
+	ADDQ           CX, R9
+	LEAQ           (CX)(R8*1), R12
+	VMOVUPS        (R12), Z3
+	VMOVUPS        (R9), Z4
+	VADDPS         Z4, Z3, Z5
+	VSUBPS         Z4, Z3, Z3
+	VPERMILPS      $0xb1, Z3, Z3
+	VXORPS         Z0, Z3, Z3
+	VADDPS         Z5, Z2, Z2
+	ADDQ           R8, R12
+	SUBQ           R8, R9
+	VMOVUPS        (R12), Z4
+	VMOVUPS        (R9), Z6
+	VADDPS         Z6, Z4, Z7
+	VSUBPS         Z6, Z4, Z4
+	VPERMILPS      $0xb1, Z4, Z4
+	VXORPS         Z0, Z4, Z4
+	VADDPS         Z7, Z2, Z2
+	VMOVUPS        Z2, (AX)
+	LEAQ           (AX)(DI*1), R12
+	MOVQ           R10, R9
+	ADDQ           AX, R9
+	VMOVUPS        Z1, Z2
+	VXORPS         Z6, Z6, Z6
+	VBROADCASTSS   (BX), Z8
+	VBROADCASTSS   4(BX), Z9
+	VFMADD231PS    Z5, Z8, Z2
+	VFMADD231PS    Z3, Z9, Z6
+	VBROADCASTSS   8(BX), Z8
+	VBROADCASTSS   12(BX), Z9
+	VFMADD231PS    Z7, Z8, Z2
+	VFMADD231PS    Z4, Z9, Z6
+	VSUBPS         Z6, Z2, Z8
+	VADDPS         Z6, Z2, Z2
+	VBROADCASTSS   (DX), Z6
+	VBROADCASTSS   4(DX), Z9
+	VPERMILPS      $0xb1, Z2, Z10
+	VMULPS         Z9, Z10, Z10
+	VFMADDSUB213PS Z10, Z6, Z2
+	VMOVUPS        Z2, (R12)
+	VBROADCASTSS   24(DX), Z2
+	VBROADCASTSS   28(DX), Z6
+	VPERMILPS      $0xb1, Z8, Z9
+	VMULPS         Z6, Z9, Z9
+	VFMADDSUB213PS Z9, Z2, Z8
+	VMOVUPS        Z8, (R9)
+	ADDQ           DI, R12
+	SUBQ           DI, R9
+	VMOVUPS        Z1, Z1
+	VXORPS         Z2, Z2, Z2
+	VBROADCASTSS   16(BX), Z6
+	VBROADCASTSS   20(BX), Z8
+	VFMADD231PS    Z5, Z6, Z1
+	VFMADD231PS    Z3, Z8, Z2
+	VBROADCASTSS   24(BX), Z3
+	VBROADCASTSS   28(BX), Z5
+	VFMADD231PS    Z7, Z3, Z1
+	VFMADD231PS    Z4, Z5, Z2
+	VSUBPS         Z2, Z1, Z3
+	VADDPS         Z2, Z1, Z1
+	VBROADCASTSS   8(DX), Z2
+	VBROADCASTSS   12(DX), Z4
+	VPERMILPS      $0xb1, Z1, Z5
+	VMULPS         Z4, Z5, Z5
+	VFMADDSUB213PS Z5, Z2, Z1
+	VMOVUPS        Z1, (R12)
+	VBROADCASTSS   16(DX), Z1
+	VBROADCASTSS   20(DX), Z2
+	VPERMILPS      $0xb1, Z3, Z4
+	VMULPS         Z2, Z4, Z4
+	VFMADDSUB213PS Z4, Z1, Z3
+	VMOVUPS        Z3, (R9)
+	ADDQ           $0x40, CX
+	ADDQ           $0x40, AX
+	SUBQ           $0x40, R11
+	JNZ            next
+	ADDQ           R10, AX
+	ADDQ           $0x20, DX
+	DECQ           SI
+	JNZ            block
+	VZEROUPPER
+	RET
+
+// func pass7AVX512F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, m int, row int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·pass7AVX512F32(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    cs+32(FP), BX
+	MOVQ    m+40(FP), SI
+	MOVQ    row+48(FP), DI
+	MOVQ    sign+24(FP), R8
+	VMOVUPS (R8), Z0
+	MOVQ    SI, R8
+	IMULQ   DI, R8
+	MOVQ    DI, R10
+	IMUL3Q  $0x06, R10, R10
+
+block:
+	MOVQ DI, R11
+
+next:
+	VMOVUPS        (CX), Z1
+	VMOVUPS        Z1, Z2
+	MOVQ           R8, R9
+	IMUL3Q         $0x06, R9, R9
+	ADDQ           CX, R9
+	LEAQ           (CX)(R8*1), R12
+	VMOVUPS        (R12), Z3
+	VMOVUPS        (R9), Z4
+	VADDPS         Z4, Z3, Z5
+	VSUBPS         Z4, Z3, Z3
+	VPERMILPS      $0xb1, Z3, Z3
+	VXORPS         Z0, Z3, Z3
+	VADDPS         Z5, Z2, Z2
+	ADDQ           R8, R12
+	SUBQ           R8, R9
+	VMOVUPS        (R12), Z4
+	VMOVUPS        (R9), Z6
+	VADDPS         Z6, Z4, Z7
+	VSUBPS         Z6, Z4, Z4
+	VPERMILPS      $0xb1, Z4, Z4
+	VXORPS         Z0, Z4, Z4
+	VADDPS         Z7, Z2, Z2
+	ADDQ           R8, R12
+	SUBQ           R8, R9
+	VMOVUPS        (R12), Z6
+	VMOVUPS        (R9), Z8
+	VADDPS         Z8, Z6, Z9
+	VSUBPS         Z8, Z6, Z6
+	VPERMILPS      $0xb1, Z6, Z6
+	VXORPS         Z0, Z6, Z6
+	VADDPS         Z9, Z2, Z2
+	VMOVUPS        Z2, (AX)
+	LEAQ           (AX)(DI*1), R12
+	MOVQ           R10, R9
+	ADDQ           AX, R9
+	VMOVUPS        Z1, Z2
+	VXORPS         Z8, Z8, Z8
+	VBROADCASTSS   (BX), Z10
+	VBROADCASTSS   4(BX), Z11
+	VFMADD231PS    Z5, Z10, Z2
+	VFMADD231PS    Z3, Z11, Z8
+	VBROADCASTSS   8(BX), Z10
+	VBROADCASTSS   12(BX), Z11
+	VFMADD231PS    Z7, Z10, Z2
+	VFMADD231PS    Z4, Z11, Z8
+	VBROADCASTSS   16(BX), Z10
+	VBROADCASTSS   20(BX), Z11
+	VFMADD231PS    Z9, Z10, Z2
+	VFMADD231PS    Z6, Z11, Z8
+	VSUBPS         Z8, Z2, Z10
+	VADDPS         Z8, Z2, Z2
+	VBROADCASTSS   (DX), Z8
+	VBROADCASTSS   4(DX), Z11
+	VPERMILPS      $0xb1, Z2, Z12
+	VMULPS         Z11, Z12, Z12
+	VFMADDSUB213PS Z12, Z8, Z2
+	VMOVUPS        Z2, (R12)
+	VBROADCASTSS   40(DX), Z2
+	VBROADCASTSS   44(DX), Z8
+	VPERMILPS      $0xb1, Z10, Z11
+	VMULPS         Z8, Z11, Z11
+	VFMADDSUB213PS Z11, Z2, Z10
+	VMOVUPS        Z10, (R9)
+	ADDQ           DI, R12
+	SUBQ           DI, R9
+	VMOVUPS        Z1, Z2
+	VXORPS         Z8, Z8, Z8
+	VBROADCASTSS   24(BX), Z10
+	VBROADCASTSS   28(BX), Z11
+	VFMADD231PS    Z5, Z10, Z2
+	VFMADD231PS    Z3, Z11, Z8
+	VBROADCASTSS   32(BX), Z10
+	VBROADCASTSS   36(BX), Z11
+	VFMADD231PS    Z7, Z10, Z2
+	VFMADD231PS    Z4, Z11, Z8
+	VBROADCASTSS   40(BX), Z10
+	VBROADCASTSS   44(BX), Z11
+	VFMADD231PS    Z9, Z10, Z2
+	VFMADD231PS    Z6, Z11, Z8
+	VSUBPS         Z8, Z2, Z10
+	VADDPS         Z8, Z2, Z2
+	VBROADCASTSS   8(DX), Z8
+	VBROADCASTSS   12(DX), Z11
+	VPERMILPS      $0xb1, Z2, Z12
+	VMULPS         Z11, Z12, Z12
+	VFMADDSUB213PS Z12, Z8, Z2
+	VMOVUPS        Z2, (R12)
+	VBROADCASTSS   32(DX), Z2
+	VBROADCASTSS   36(DX), Z8
+	VPERMILPS      $0xb1, Z10, Z11
+	VMULPS         Z8, Z11, Z11
+	VFMADDSUB213PS Z11, Z2, Z10
+	VMOVUPS        Z10, (R9)
+	ADDQ           DI, R12
+	SUBQ           DI, R9
+	VMOVUPS        Z1, Z1
+	VXORPS         Z2, Z2, Z2
+	VBROADCASTSS   48(BX), Z8
+	VBROADCASTSS   52(BX), Z10
+	VFMADD231PS    Z5, Z8, Z1
+	VFMADD231PS    Z3, Z10, Z2
+	VBROADCASTSS   56(BX), Z3
+	VBROADCASTSS   60(BX), Z5
+	VFMADD231PS    Z7, Z3, Z1
+	VFMADD231PS    Z4, Z5, Z2
+	VBROADCASTSS   64(BX), Z3
+	VBROADCASTSS   68(BX), Z4
+	VFMADD231PS    Z9, Z3, Z1
+	VFMADD231PS    Z6, Z4, Z2
+	VSUBPS         Z2, Z1, Z3
+	VADDPS         Z2, Z1, Z1
+	VBROADCASTSS   16(DX), Z2
+	VBROADCASTSS   20(DX), Z4
+	VPERMILPS      $0xb1, Z1, Z5
+	VMULPS         Z4, Z5, Z5
+	VFMADDSUB213PS Z5, Z2, Z1
+	VMOVUPS        Z1, (R12)
+	VBROADCASTSS   24(DX), Z1
+	VBROADCASTSS   28(DX), Z2
+	VPERMILPS      $0xb1, Z3, Z4
+	VMULPS         Z2, Z4, Z4
+	VFMADDSUB213PS Z4, Z1, Z3
+	VMOVUPS        Z3, (R9)
+	ADDQ           $0x40, CX
+	ADDQ           $0x40, AX
+	SUBQ           $0x40, R11
+	JNZ            next
+	ADDQ           R10, AX
+	ADDQ           $0x30, DX
+	DECQ           SI
+	JNZ            block
+	VZEROUPPER
+	RET
+
 // func oddAVX512F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, scratch *float32, h int, part int, row int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·oddAVX512F32(SB), NOSPLIT, $0-72
-	MOVQ    dst+0(FP), AX
-	MOVQ    src+8(FP), CX
-	MOVQ    row+64(FP), DX
-	MOVQ    sign+24(FP), BX
-	VMOVUPS (BX), Z0
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ row+64(FP), DX
 
 next:
+	MOVQ    sign+24(FP), BX
+	VMOVUPS (BX), Z0
 	VMOVUPS (CX), Z1
-	VMOVUPS Z1, Z2
+	VMOVUPS 64(CX), Z2
 	MOVQ    part+56(FP), BX
 	MOVQ    h+48(FP), SI
 	MOVQ    scratch+40(FP), DI
@@ -128,108 +457,324 @@ sums:
 	VMOVUPS   (R8), Z3
 	VMOVUPS   (R9), Z4
 	VADDPS    Z4, Z3, Z5
-	VADDPS    Z5, Z2, Z2
+	VADDPS    Z5, Z1, Z1
 	VMOVUPS   Z5, (DI)
 	VSUBPS    Z4, Z3, Z3
 	VPERMILPS $0xb1, Z3, Z3
 	VXORPS    Z0, Z3, Z3
-	VMOVUPS   Z3, 64(DI)
+	VMOVUPS   Z3, 128(DI)
+	VMOVUPS   64(R8), Z3
+	VMOVUPS   64(R9), Z4
+	VADDPS    Z4, Z3, Z5
+	VADDPS    Z5, Z2, Z2
+	VMOVUPS   Z5, 64(DI)
+	VSUBPS    Z4, Z3, Z3
+	VPERMILPS $0xb1, Z3, Z3
+	VXORPS    Z0, Z3, Z3
+	VMOVUPS   Z3, 192(DI)
 	ADDQ      BX, R8
 	SUBQ      BX, R9
-	ADDQ      $0x80, DI
+	ADDQ      $0x00000100, DI
 	DECQ      SI
 	JNZ       sums
-	VMOVUPS   Z2, (AX)
-	MOVQ      row+64(FP), BX
-	MOVQ      cs+32(FP), SI
-	MOVQ      h+48(FP), DI
-	MOVQ      DI, R9
-	MOVQ      DI, R11
-	IMULQ     BX, R9
-	LEAQ      (AX)(R9*2), R9
-	LEAQ      (AX)(BX*1), R8
-	MOVQ      tw+16(FP), R10
-	SHLQ      $0x04, R11
-	ADDQ      R10, R11
-	SUBQ      $0x08, R11
+	VMOVUPS   Z1, (AX)
+	VMOVUPS   Z2, 64(AX)
+	MOVQ      cs+32(FP), BX
+	MOVQ      h+48(FP), SI
+	MOVQ      row+64(FP), R11
+	MOVQ      SI, R8
+	MOVQ      SI, R10
+	IMULQ     R11, R10
+	LEAQ      (AX)(R10*2), R10
+	LEAQ      (AX)(R11*1), R9
+	MOVQ      tw+16(FP), DI
+	SHLQ      $0x04, R8
+	ADDQ      DI, R8
+	SUBQ      $0x08, R8
+	CMPQ      SI, $0x04
+	JLT       results4end
 
-results:
-	VMOVUPS Z1, Z2
+results4:
+	VMOVUPS (CX), Z0
+	VXORPS  Z1, Z1, Z1
+	VMOVUPS 64(CX), Z2
+	VXORPS  Z3, Z3, Z3
+	VMOVUPS (CX), Z4
+	VXORPS  Z5, Z5, Z5
+	VMOVUPS 64(CX), Z6
+	VXORPS  Z7, Z7, Z7
+	VMOVUPS (CX), Z8
+	VXORPS  Z9, Z9, Z9
+	VMOVUPS 64(CX), Z10
+	VXORPS  Z11, Z11, Z11
+	VMOVUPS (CX), Z12
+	VXORPS  Z13, Z13, Z13
+	VMOVUPS 64(CX), Z14
+	VXORPS  Z15, Z15, Z15
+	MOVQ    scratch+40(FP), R12
+	MOVQ    h+48(FP), R13
+
+terms4:
+	VMOVUPS        (R12), Z16
+	VMOVUPS        64(R12), Z17
+	VBROADCASTSS   (BX), Z18
+	VFMADD231PS    Z16, Z18, Z0
+	VFMADD231PS    Z17, Z18, Z2
+	VBROADCASTSS   8(BX), Z18
+	VFMADD231PS    Z16, Z18, Z4
+	VFMADD231PS    Z17, Z18, Z6
+	VBROADCASTSS   16(BX), Z18
+	VFMADD231PS    Z16, Z18, Z8
+	VFMADD231PS    Z17, Z18, Z10
+	VBROADCASTSS   24(BX), Z18
+	VFMADD231PS    Z16, Z18, Z12
+	VFMADD231PS    Z17, Z18, Z14
+	VMOVUPS        128(R12), Z16
+	VMOVUPS        192(R12), Z17
+	VBROADCASTSS   4(BX), Z18
+	VFMADD231PS    Z16, Z18, Z1
+	VFMADD231PS    Z17, Z18, Z3
+	VBROADCASTSS   12(BX), Z18
+	VFMADD231PS    Z16, Z18, Z5
+	VFMADD231PS    Z17, Z18, Z7
+	VBROADCASTSS   20(BX), Z18
+	VFMADD231PS    Z16, Z18, Z9
+	VFMADD231PS    Z17, Z18, Z11
+	VBROADCASTSS   28(BX), Z18
+	VFMADD231PS    Z16, Z18, Z13
+	VFMADD231PS    Z17, Z18, Z15
+	ADDQ           $0x20, BX
+	ADDQ           $0x00000100, R12
+	DECQ           R13
+	JNZ            terms4
+	VBROADCASTSS   (DI), Z16
+	VBROADCASTSS   4(DI), Z17
+	VBROADCASTSS   (R8), Z18
+	VBROADCASTSS   4(R8), Z19
+	VSUBPS         Z1, Z0, Z20
+	VADDPS         Z1, Z0, Z0
+	VPERMILPS      $0xb1, Z0, Z1
+	VMULPS         Z17, Z1, Z1
+	VFMADDSUB213PS Z1, Z16, Z0
+	VMOVUPS        Z0, (R9)
+	VPERMILPS      $0xb1, Z20, Z0
+	VMULPS         Z19, Z0, Z0
+	VFMADDSUB213PS Z0, Z18, Z20
+	VMOVUPS        Z20, (R10)
+	VSUBPS         Z3, Z2, Z0
+	VADDPS         Z3, Z2, Z2
+	VPERMILPS      $0xb1, Z2, Z1
+	VMULPS         Z17, Z1, Z1
+	VFMADDSUB213PS Z1, Z16, Z2
+	VMOVUPS        Z2, 64(R9)
+	VPERMILPS      $0xb1, Z0, Z1
+	VMULPS         Z19, Z1, Z1
+	VFMADDSUB213PS Z1, Z18, Z0
+	VMOVUPS        Z0, 64(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x08, DI
+	SUBQ           $0x08, R8
+	VBROADCASTSS   (DI), Z0
+	VBROADCASTSS   4(DI), Z1
+	VBROADCASTSS   (R8), Z2
+	VBROADCASTSS   4(R8), Z3
+	VSUBPS         Z5, Z4, Z16
+	VADDPS         Z5, Z4, Z4
+	VPERMILPS      $0xb1, Z4, Z5
+	VMULPS         Z1, Z5, Z5
+	VFMADDSUB213PS Z5, Z0, Z4
+	VMOVUPS        Z4, (R9)
+	VPERMILPS      $0xb1, Z16, Z4
+	VMULPS         Z3, Z4, Z4
+	VFMADDSUB213PS Z4, Z2, Z16
+	VMOVUPS        Z16, (R10)
+	VSUBPS         Z7, Z6, Z4
+	VADDPS         Z7, Z6, Z6
+	VPERMILPS      $0xb1, Z6, Z5
+	VMULPS         Z1, Z5, Z5
+	VFMADDSUB213PS Z5, Z0, Z6
+	VMOVUPS        Z6, 64(R9)
+	VPERMILPS      $0xb1, Z4, Z0
+	VMULPS         Z3, Z0, Z0
+	VFMADDSUB213PS Z0, Z2, Z4
+	VMOVUPS        Z4, 64(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x08, DI
+	SUBQ           $0x08, R8
+	VBROADCASTSS   (DI), Z0
+	VBROADCASTSS   4(DI), Z1
+	VBROADCASTSS   (R8), Z2
+	VBROADCASTSS   4(R8), Z3
+	VSUBPS         Z9, Z8, Z4
+	VADDPS         Z9, Z8, Z8
+	VPERMILPS      $0xb1, Z8, Z5
+	VMULPS         Z1, Z5, Z5
+	VFMADDSUB213PS Z5, Z0, Z8
+	VMOVUPS        Z8, (R9)
+	VPERMILPS      $0xb1, Z4, Z5
+	VMULPS         Z3, Z5, Z5
+	VFMADDSUB213PS Z5, Z2, Z4
+	VMOVUPS        Z4, (R10)
+	VSUBPS         Z11, Z10, Z4
+	VADDPS         Z11, Z10, Z10
+	VPERMILPS      $0xb1, Z10, Z5
+	VMULPS         Z1, Z5, Z5
+	VFMADDSUB213PS Z5, Z0, Z10
+	VMOVUPS        Z10, 64(R9)
+	VPERMILPS      $0xb1, Z4, Z0
+	VMULPS         Z3, Z0, Z0
+	VFMADDSUB213PS Z0, Z2, Z4
+	VMOVUPS        Z4, 64(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x08, DI
+	SUBQ           $0x08, R8
+	VBROADCASTSS   (DI), Z0
+	VBROADCASTSS   4(DI), Z1
+	VBROADCASTSS   (R8), Z2
+	VBROADCASTSS   4(R8), Z3
+	VSUBPS         Z13, Z12, Z4
+	VADDPS         Z13, Z12, Z12
+	VPERMILPS      $0xb1, Z12, Z5
+	VMULPS         Z1, Z5, Z5
+	VFMADDSUB213PS Z5, Z0, Z12
+	VMOVUPS        Z12, (R9)
+	VPERMILPS      $0xb1, Z4, Z5
+	VMULPS         Z3, Z5, Z5
+	VFMADDSUB213PS Z5, Z2, Z4
+	VMOVUPS        Z4, (R10)
+	VSUBPS         Z15, Z14, Z4
+	VADDPS         Z15, Z14, Z14
+	VPERMILPS      $0xb1, Z14, Z5
+	VMULPS         Z1, Z5, Z5
+	VFMADDSUB213PS Z5, Z0, Z14
+	VMOVUPS        Z14, 64(R9)
+	VPERMILPS      $0xb1, Z4, Z0
+	VMULPS         Z3, Z0, Z0
+	VFMADDSUB213PS Z0, Z2, Z4
+	VMOVUPS        Z4, 64(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x08, DI
+	SUBQ           $0x08, R8
+	SUBQ           $0x04, SI
+	CMPQ           SI, $0x04
+	JGE            results4
+
+results4end:
+	CMPQ SI, $0x01
+	JLT  results1end
+
+results1:
+	VMOVUPS (CX), Z0
+	VXORPS  Z1, Z1, Z1
+	VMOVUPS 64(CX), Z2
 	VXORPS  Z3, Z3, Z3
 	MOVQ    scratch+40(FP), R12
 	MOVQ    h+48(FP), R13
 
-terms:
-	VBROADCASTSS   (SI), Z4
-	VBROADCASTSS   4(SI), Z5
-	VFMADD231PS    (R12), Z4, Z2
-	VFMADD231PS    64(R12), Z5, Z3
-	ADDQ           $0x08, SI
-	ADDQ           $0x80, R12
+terms1:
+	VMOVUPS        (R12), Z4
+	VMOVUPS        64(R12), Z5
+	VBROADCASTSS   (BX), Z6
+	VFMADD231PS    Z4, Z6, Z0
+	VFMADD231PS    Z5, Z6, Z2
+	VMOVUPS        128(R12), Z4
+	VMOVUPS        192(R12), Z5
+	VBROADCASTSS   4(BX), Z6
+	VFMADD231PS    Z4, Z6, Z1
+	VFMADD231PS    Z5, Z6, Z3
+	ADDQ           $0x08, BX
+	ADDQ           $0x00000100, R12
 	DECQ           R13
-	JNZ            terms
-	VADDPS         Z3, Z2, Z4
-	VBROADCASTSS   (R10), Z5
-	VBROADCASTSS   4(R10), Z6
-	VPERMILPS      $0xb1, Z4, Z7
-	VMULPS         Z6, Z7, Z7
-	VFMADDSUB213PS Z7, Z5, Z4
-	VMOVUPS        Z4, (R8)
-	VSUBPS         Z3, Z2, Z2
-	VBROADCASTSS   (R11), Z3
-	VBROADCASTSS   4(R11), Z4
-	VPERMILPS      $0xb1, Z2, Z5
-	VMULPS         Z4, Z5, Z5
-	VFMADDSUB213PS Z5, Z3, Z2
-	VMOVUPS        Z2, (R9)
-	ADDQ           BX, R8
-	SUBQ           BX, R9
-	ADDQ           $0x08, R10
-	SUBQ           $0x08, R11
-	DECQ           DI
-	JNZ            results
-	ADDQ           $0x40, CX
-	ADDQ           $0x40, AX
-	SUBQ           $0x40, DX
-	JNZ            next
+	JNZ            terms1
+	VBROADCASTSS   (DI), Z4
+	VBROADCASTSS   4(DI), Z5
+	VBROADCASTSS   (R8), Z6
+	VBROADCASTSS   4(R8), Z7
+	VSUBPS         Z1, Z0, Z8
+	VADDPS         Z1, Z0, Z0
+	VPERMILPS      $0xb1, Z0, Z1
+	VMULPS         Z5, Z1, Z1
+	VFMADDSUB213PS Z1, Z4, Z0
+	VMOVUPS        Z0, (R9)
+	VPERMILPS      $0xb1, Z8, Z0
+	VMULPS         Z7, Z0, Z0
+	VFMADDSUB213PS Z0, Z6, Z8
+	VMOVUPS        Z8, (R10)
+	VSUBPS         Z3, Z2, Z0
+	VADDPS         Z3, Z2, Z2
+	VPERMILPS      $0xb1, Z2, Z1
+	VMULPS         Z5, Z1, Z1
+	VFMADDSUB213PS Z1, Z4, Z2
+	VMOVUPS        Z2, 64(R9)
+	VPERMILPS      $0xb1, Z0, Z1
+	VMULPS         Z7, Z1, Z1
+	VFMADDSUB213PS Z1, Z6, Z0
+	VMOVUPS        Z0, 64(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x08, DI
+	SUBQ           $0x08, R8
+	SUBQ           $0x01, SI
+	CMPQ           SI, $0x01
+	JGE            results1
+
+results1end:
+	ADDQ $0x80, CX
+	ADDQ $0x80, AX
+	SUBQ $0x80, DX
+	JNZ  next
 	VZEROUPPER
 	RET
 
-// func tangleAVX512F32(up *float32, down *float32, a *float32, b *float32, tw *float32, conj *float32, h *float32, row int)
+// func tangleAVX512F32(up *float32, down *float32, a *float32, b *float32, tw *float32, conj *float32, h *float32, row int, count int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·tangleAVX512F32(SB), NOSPLIT, $0-64
+TEXT ·tangleAVX512F32(SB), NOSPLIT, $0-72
 	MOVQ         up+0(FP), AX
 	MOVQ         down+8(FP), CX
 	MOVQ         a+16(FP), DX
 	MOVQ         b+24(FP), BX
-	MOVQ         row+56(FP), SI
-	MOVQ         tw+32(FP), DI
-	VBROADCASTSS (DI), Z0
-	VBROADCASTSS 4(DI), Z1
-	MOVQ         conj+40(FP), DI
-	VMOVUPS      (DI), Z2
-	MOVQ         h+48(FP), DI
-	VBROADCASTSS (DI), Z3
-	XORQ         DI, DI
+	MOVQ         tw+32(FP), SI
+	MOVQ         row+56(FP), DI
+	MOVQ         count+64(FP), R8
+	MOVQ         conj+40(FP), R9
+	VMOVUPS      (R9), Z0
+	MOVQ         h+48(FP), R9
+	VBROADCASTSS (R9), Z1
+
+rows:
+	VBROADCASTSS (SI), Z2
+	VBROADCASTSS 4(SI), Z3
+	XORQ         R9, R9
 
 next:
-	VMOVUPS        (DX)(DI*1), Z4
-	VMOVUPS        (BX)(DI*1), Z5
-	VXORPS         Z2, Z5, Z5
+	VMOVUPS        (DX)(R9*1), Z4
+	VMOVUPS        (BX)(R9*1), Z5
+	VXORPS         Z0, Z5, Z5
 	VADDPS         Z5, Z4, Z6
 	VSUBPS         Z5, Z4, Z4
 	VPERMILPS      $0xb1, Z4, Z5
-	VMULPS         Z1, Z5, Z5
-	VFMADDSUB213PS Z5, Z0, Z4
-	VMULPS         Z3, Z6, Z6
+	VMULPS         Z3, Z5, Z5
+	VFMADDSUB213PS Z5, Z2, Z4
+	VMULPS         Z1, Z6, Z6
 	VSUBPS         Z4, Z6, Z5
 	VADDPS         Z4, Z6, Z6
-	VXORPS         Z2, Z5, Z5
-	VMOVUPS        Z6, (AX)(DI*1)
-	VMOVUPS        Z5, (CX)(DI*1)
-	ADDQ           $0x40, DI
-	CMPQ           DI, SI
+	VXORPS         Z0, Z5, Z5
+	VMOVUPS        Z6, (AX)(R9*1)
+	VMOVUPS        Z5, (CX)(R9*1)
+	ADDQ           $0x40, R9
+	CMPQ           R9, DI
 	JLT            next
+	ADDQ           DI, AX
+	ADDQ           DI, DX
+	SUBQ           DI, CX
+	SUBQ           DI, BX
+	ADDQ           $0x08, SI
+	DECQ           R8
+	JNZ            rows
 	VZEROUPPER
 	RET
 
@@ -379,18 +924,347 @@ next:
 	VZEROUPPER
 	RET
 
+// func pass3AVX2F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, m int, row int)
+// Requires: AVX, FMA3
+TEXT ·pass3AVX2F32(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    cs+32(FP), BX
+	MOVQ    m+40(FP), SI
+	MOVQ    row+48(FP), DI
+	MOVQ    sign+24(FP), R8
+	VMOVUPS (R8), Y0
+	MOVQ    SI, R8
+	IMULQ   DI, R8
+	MOVQ    DI, R10
+	IMUL3Q  $0x02, R10, R10
+
+block:
+	MOVQ DI, R11
+
+next:
+	VMOVUPS        (CX), Y1
+	VMOVUPS        Y1, Y2
+	MOVQ           R8, R9
+	IMUL3Q         $0x02, R9, R9
+	ADDQ           CX, R9
+	LEAQ           (CX)(R8*1), R12
+	VMOVUPS        (R12), Y3
+	VMOVUPS        (R9), Y4
+	VADDPS         Y4, Y3, Y5
+	VSUBPS         Y4, Y3, Y3
+	VPERMILPS      $0xb1, Y3, Y3
+	VXORPS         Y0, Y3, Y3
+	VADDPS         Y5, Y2, Y2
+	VMOVUPS        Y2, (AX)
+	LEAQ           (AX)(DI*1), R12
+	MOVQ           R10, R9
+	ADDQ           AX, R9
+	VMOVUPS        Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VBROADCASTSS   (BX), Y4
+	VBROADCASTSS   4(BX), Y6
+	VFMADD231PS    Y5, Y4, Y1
+	VFMADD231PS    Y3, Y6, Y2
+	VSUBPS         Y2, Y1, Y3
+	VADDPS         Y2, Y1, Y1
+	VBROADCASTSS   (DX), Y2
+	VBROADCASTSS   4(DX), Y4
+	VPERMILPS      $0xb1, Y1, Y5
+	VMULPS         Y4, Y5, Y5
+	VFMADDSUB213PS Y5, Y2, Y1
+	VMOVUPS        Y1, (R12)
+	VBROADCASTSS   8(DX), Y1
+	VBROADCASTSS   12(DX), Y2
+	VPERMILPS      $0xb1, Y3, Y4
+	VMULPS         Y2, Y4, Y4
+	VFMADDSUB213PS Y4, Y1, Y3
+	VMOVUPS        Y3, (R9)
+	ADDQ           $0x20, CX
+	ADDQ           $0x20, AX
+	SUBQ           $0x20, R11
+	JNZ            next
+	ADDQ           R10, AX
+	ADDQ           $0x10, DX
+	DECQ           SI
+	JNZ            block
+	VZEROUPPER
+	RET
+
+// func pass5AVX2F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, m int, row int)
+// Requires: AVX, FMA3
+TEXT ·pass5AVX2F32(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    cs+32(FP), BX
+	MOVQ    m+40(FP), SI
+	MOVQ    row+48(FP), DI
+	MOVQ    sign+24(FP), R8
+	VMOVUPS (R8), Y0
+	MOVQ    SI, R8
+	IMULQ   DI, R8
+	MOVQ    DI, R10
+	IMUL3Q  $0x04, R10, R10
+
+block:
+	MOVQ DI, R11
+
+next:
+	VMOVUPS        (CX), Y1
+	VMOVUPS        Y1, Y2
+	MOVQ           R8, R9
+	IMUL3Q         $0x04, R9, R9
+	ADDQ           CX, R9
+	LEAQ           (CX)(R8*1), R12
+	VMOVUPS        (R12), Y3
+	VMOVUPS        (R9), Y4
+	VADDPS         Y4, Y3, Y5
+	VSUBPS         Y4, Y3, Y3
+	VPERMILPS      $0xb1, Y3, Y3
+	VXORPS         Y0, Y3, Y3
+	VADDPS         Y5, Y2, Y2
+	ADDQ           R8, R12
+	SUBQ           R8, R9
+	VMOVUPS        (R12), Y4
+	VMOVUPS        (R9), Y6
+	VADDPS         Y6, Y4, Y7
+	VSUBPS         Y6, Y4, Y4
+	VPERMILPS      $0xb1, Y4, Y4
+	VXORPS         Y0, Y4, Y4
+	VADDPS         Y7, Y2, Y2
+	VMOVUPS        Y2, (AX)
+	LEAQ           (AX)(DI*1), R12
+	MOVQ           R10, R9
+	ADDQ           AX, R9
+	VMOVUPS        Y1, Y2
+	VXORPS         Y6, Y6, Y6
+	VBROADCASTSS   (BX), Y8
+	VBROADCASTSS   4(BX), Y9
+	VFMADD231PS    Y5, Y8, Y2
+	VFMADD231PS    Y3, Y9, Y6
+	VBROADCASTSS   8(BX), Y8
+	VBROADCASTSS   12(BX), Y9
+	VFMADD231PS    Y7, Y8, Y2
+	VFMADD231PS    Y4, Y9, Y6
+	VSUBPS         Y6, Y2, Y8
+	VADDPS         Y6, Y2, Y2
+	VBROADCASTSS   (DX), Y6
+	VBROADCASTSS   4(DX), Y9
+	VPERMILPS      $0xb1, Y2, Y10
+	VMULPS         Y9, Y10, Y10
+	VFMADDSUB213PS Y10, Y6, Y2
+	VMOVUPS        Y2, (R12)
+	VBROADCASTSS   24(DX), Y2
+	VBROADCASTSS   28(DX), Y6
+	VPERMILPS      $0xb1, Y8, Y9
+	VMULPS         Y6, Y9, Y9
+	VFMADDSUB213PS Y9, Y2, Y8
+	VMOVUPS        Y8, (R9)
+	ADDQ           DI, R12
+	SUBQ           DI, R9
+	VMOVUPS        Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VBROADCASTSS   16(BX), Y6
+	VBROADCASTSS   20(BX), Y8
+	VFMADD231PS    Y5, Y6, Y1
+	VFMADD231PS    Y3, Y8, Y2
+	VBROADCASTSS   24(BX), Y3
+	VBROADCASTSS   28(BX), Y5
+	VFMADD231PS    Y7, Y3, Y1
+	VFMADD231PS    Y4, Y5, Y2
+	VSUBPS         Y2, Y1, Y3
+	VADDPS         Y2, Y1, Y1
+	VBROADCASTSS   8(DX), Y2
+	VBROADCASTSS   12(DX), Y4
+	VPERMILPS      $0xb1, Y1, Y5
+	VMULPS         Y4, Y5, Y5
+	VFMADDSUB213PS Y5, Y2, Y1
+	VMOVUPS        Y1, (R12)
+	VBROADCASTSS   16(DX), Y1
+	VBROADCASTSS   20(DX), Y2
+	VPERMILPS      $0xb1, Y3, Y4
+	VMULPS         Y2, Y4, Y4
+	VFMADDSUB213PS Y4, Y1, Y3
+	VMOVUPS        Y3, (R9)
+	ADDQ           $0x20, CX
+	ADDQ           $0x20, AX
+	SUBQ           $0x20, R11
+	JNZ            next
+	ADDQ           R10, AX
+	ADDQ           $0x20, DX
+	DECQ           SI
+	JNZ            block
+	VZEROUPPER
+	RET
+
+// func pass7AVX2F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, m int, row int)
+// Requires: AVX, FMA3
+TEXT ·pass7AVX2F32(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    cs+32(FP), BX
+	MOVQ    m+40(FP), SI
+	MOVQ    row+48(FP), DI
+	MOVQ    sign+24(FP), R8
+	VMOVUPS (R8), Y0
+	MOVQ    SI, R8
+	IMULQ   DI, R8
+	MOVQ    DI, R10
+	IMUL3Q  $0x06, R10, R10
+
+block:
+	MOVQ DI, R11
+
+next:
+	VMOVUPS        (CX), Y1
+	VMOVUPS        Y1, Y2
+	MOVQ           R8, R9
+	IMUL3Q         $0x06, R9, R9
+	ADDQ           CX, R9
+	LEAQ           (CX)(R8*1), R12
+	VMOVUPS        (R12), Y3
+	VMOVUPS        (R9), Y4
+	VADDPS         Y4, Y3, Y5
+	VSUBPS         Y4, Y3, Y3
+	VPERMILPS      $0xb1, Y3, Y3
+	VXORPS         Y0, Y3, Y3
+	VADDPS         Y5, Y2, Y2
+	ADDQ           R8, R12
+	SUBQ           R8, R9
+	VMOVUPS        (R12), Y4
+	VMOVUPS        (R9), Y6
+	VADDPS         Y6, Y4, Y7
+	VSUBPS         Y6, Y4, Y4
+	VPERMILPS      $0xb1, Y4, Y4
+	VXORPS         Y0, Y4, Y4
+	VADDPS         Y7, Y2, Y2
+	ADDQ           R8, R12
+	SUBQ           R8, R9
+	VMOVUPS        (R12), Y6
+	VMOVUPS        (R9), Y8
+	VADDPS         Y8, Y6, Y9
+	VSUBPS         Y8, Y6, Y6
+	VPERMILPS      $0xb1, Y6, Y6
+	VXORPS         Y0, Y6, Y6
+	VADDPS         Y9, Y2, Y2
+	VMOVUPS        Y2, (AX)
+	LEAQ           (AX)(DI*1), R12
+	MOVQ           R10, R9
+	ADDQ           AX, R9
+	VMOVUPS        Y1, Y2
+	VXORPS         Y8, Y8, Y8
+	VBROADCASTSS   (BX), Y10
+	VBROADCASTSS   4(BX), Y11
+	VFMADD231PS    Y5, Y10, Y2
+	VFMADD231PS    Y3, Y11, Y8
+	VBROADCASTSS   8(BX), Y10
+	VBROADCASTSS   12(BX), Y11
+	VFMADD231PS    Y7, Y10, Y2
+	VFMADD231PS    Y4, Y11, Y8
+	VBROADCASTSS   16(BX), Y10
+	VBROADCASTSS   20(BX), Y11
+	VFMADD231PS    Y9, Y10, Y2
+	VFMADD231PS    Y6, Y11, Y8
+	VSUBPS         Y8, Y2, Y10
+	VADDPS         Y8, Y2, Y2
+	VBROADCASTSS   (DX), Y8
+	VBROADCASTSS   4(DX), Y11
+	VPERMILPS      $0xb1, Y2, Y12
+	VMULPS         Y11, Y12, Y12
+	VFMADDSUB213PS Y12, Y8, Y2
+	VMOVUPS        Y2, (R12)
+	VBROADCASTSS   40(DX), Y2
+	VBROADCASTSS   44(DX), Y8
+	VPERMILPS      $0xb1, Y10, Y11
+	VMULPS         Y8, Y11, Y11
+	VFMADDSUB213PS Y11, Y2, Y10
+	VMOVUPS        Y10, (R9)
+	ADDQ           DI, R12
+	SUBQ           DI, R9
+	VMOVUPS        Y1, Y2
+	VXORPS         Y8, Y8, Y8
+	VBROADCASTSS   24(BX), Y10
+	VBROADCASTSS   28(BX), Y11
+	VFMADD231PS    Y5, Y10, Y2
+	VFMADD231PS    Y3, Y11, Y8
+	VBROADCASTSS   32(BX), Y10
+	VBROADCASTSS   36(BX), Y11
+	VFMADD231PS    Y7, Y10, Y2
+	VFMADD231PS    Y4, Y11, Y8
+	VBROADCASTSS   40(BX), Y10
+	VBROADCASTSS   44(BX), Y11
+	VFMADD231PS    Y9, Y10, Y2
+	VFMADD231PS    Y6, Y11, Y8
+	VSUBPS         Y8, Y2, Y10
+	VADDPS         Y8, Y2, Y2
+	VBROADCASTSS   8(DX), Y8
+	VBROADCASTSS   12(DX), Y11
+	VPERMILPS      $0xb1, Y2, Y12
+	VMULPS         Y11, Y12, Y12
+	VFMADDSUB213PS Y12, Y8, Y2
+	VMOVUPS        Y2, (R12)
+	VBROADCASTSS   32(DX), Y2
+	VBROADCASTSS   36(DX), Y8
+	VPERMILPS      $0xb1, Y10, Y11
+	VMULPS         Y8, Y11, Y11
+	VFMADDSUB213PS Y11, Y2, Y10
+	VMOVUPS        Y10, (R9)
+	ADDQ           DI, R12
+	SUBQ           DI, R9
+	VMOVUPS        Y1, Y1
+	VXORPS         Y2, Y2, Y2
+	VBROADCASTSS   48(BX), Y8
+	VBROADCASTSS   52(BX), Y10
+	VFMADD231PS    Y5, Y8, Y1
+	VFMADD231PS    Y3, Y10, Y2
+	VBROADCASTSS   56(BX), Y3
+	VBROADCASTSS   60(BX), Y5
+	VFMADD231PS    Y7, Y3, Y1
+	VFMADD231PS    Y4, Y5, Y2
+	VBROADCASTSS   64(BX), Y3
+	VBROADCASTSS   68(BX), Y4
+	VFMADD231PS    Y9, Y3, Y1
+	VFMADD231PS    Y6, Y4, Y2
+	VSUBPS         Y2, Y1, Y3
+	VADDPS         Y2, Y1, Y1
+	VBROADCASTSS   16(DX), Y2
+	VBROADCASTSS   20(DX), Y4
+	VPERMILPS      $0xb1, Y1, Y5
+	VMULPS         Y4, Y5, Y5
+	VFMADDSUB213PS Y5, Y2, Y1
+	VMOVUPS        Y1, (R12)
+	VBROADCASTSS   24(DX), Y1
+	VBROADCASTSS   28(DX), Y2
+	VPERMILPS      $0xb1, Y3, Y4
+	VMULPS         Y2, Y4, Y4
+	VFMADDSUB213PS Y4, Y1, Y3
+	VMOVUPS        Y3, (R9)
+	ADDQ           $0x20, CX
+	ADDQ           $0x20, AX
+	SUBQ           $0x20, R11
+	JNZ            next
+	ADDQ           R10, AX
+	ADDQ           $0x30, DX
+	DECQ           SI
+	JNZ            block
+	VZEROUPPER
+	RET
+
 // func oddAVX2F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, scratch *float32, h int, part int, row int)
 // Requires: AVX, FMA3
 TEXT ·oddAVX2F32(SB), NOSPLIT, $0-72
-	MOVQ    dst+0(FP), AX
-	MOVQ    src+8(FP), CX
-	MOVQ    row+64(FP), DX
-	MOVQ    sign+24(FP), BX
-	VMOVUPS (BX), Y0
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ row+64(FP), DX
 
 next:
+	MOVQ    sign+24(FP), BX
+	VMOVUPS (BX), Y0
 	VMOVUPS (CX), Y1
-	VMOVUPS Y1, Y2
+	VMOVUPS 32(CX), Y2
 	MOVQ    part+56(FP), BX
 	MOVQ    h+48(FP), SI
 	MOVQ    scratch+40(FP), DI
@@ -403,108 +1277,248 @@ sums:
 	VMOVUPS   (R8), Y3
 	VMOVUPS   (R9), Y4
 	VADDPS    Y4, Y3, Y5
-	VADDPS    Y5, Y2, Y2
+	VADDPS    Y5, Y1, Y1
 	VMOVUPS   Y5, (DI)
 	VSUBPS    Y4, Y3, Y3
 	VPERMILPS $0xb1, Y3, Y3
 	VXORPS    Y0, Y3, Y3
-	VMOVUPS   Y3, 32(DI)
+	VMOVUPS   Y3, 64(DI)
+	VMOVUPS   32(R8), Y3
+	VMOVUPS   32(R9), Y4
+	VADDPS    Y4, Y3, Y5
+	VADDPS    Y5, Y2, Y2
+	VMOVUPS   Y5, 32(DI)
+	VSUBPS    Y4, Y3, Y3
+	VPERMILPS $0xb1, Y3, Y3
+	VXORPS    Y0, Y3, Y3
+	VMOVUPS   Y3, 96(DI)
 	ADDQ      BX, R8
 	SUBQ      BX, R9
-	ADDQ      $0x40, DI
+	ADDQ      $0x00000080, DI
 	DECQ      SI
 	JNZ       sums
-	VMOVUPS   Y2, (AX)
-	MOVQ      row+64(FP), BX
-	MOVQ      cs+32(FP), SI
-	MOVQ      h+48(FP), DI
-	MOVQ      DI, R9
-	MOVQ      DI, R11
-	IMULQ     BX, R9
-	LEAQ      (AX)(R9*2), R9
-	LEAQ      (AX)(BX*1), R8
-	MOVQ      tw+16(FP), R10
-	SHLQ      $0x04, R11
-	ADDQ      R10, R11
-	SUBQ      $0x08, R11
+	VMOVUPS   Y1, (AX)
+	VMOVUPS   Y2, 32(AX)
+	MOVQ      cs+32(FP), BX
+	MOVQ      h+48(FP), SI
+	MOVQ      row+64(FP), R11
+	MOVQ      SI, R8
+	MOVQ      SI, R10
+	IMULQ     R11, R10
+	LEAQ      (AX)(R10*2), R10
+	LEAQ      (AX)(R11*1), R9
+	MOVQ      tw+16(FP), DI
+	SHLQ      $0x04, R8
+	ADDQ      DI, R8
+	SUBQ      $0x08, R8
+	CMPQ      SI, $0x02
+	JLT       results2end
 
-results:
-	VMOVUPS Y1, Y2
+results2:
+	VMOVUPS (CX), Y0
+	VXORPS  Y1, Y1, Y1
+	VMOVUPS 32(CX), Y2
+	VXORPS  Y3, Y3, Y3
+	VMOVUPS (CX), Y4
+	VXORPS  Y5, Y5, Y5
+	VMOVUPS 32(CX), Y6
+	VXORPS  Y7, Y7, Y7
+	MOVQ    scratch+40(FP), R12
+	MOVQ    h+48(FP), R13
+
+terms2:
+	VMOVUPS        (R12), Y8
+	VMOVUPS        32(R12), Y9
+	VBROADCASTSS   (BX), Y10
+	VFMADD231PS    Y8, Y10, Y0
+	VFMADD231PS    Y9, Y10, Y2
+	VBROADCASTSS   8(BX), Y10
+	VFMADD231PS    Y8, Y10, Y4
+	VFMADD231PS    Y9, Y10, Y6
+	VMOVUPS        64(R12), Y8
+	VMOVUPS        96(R12), Y9
+	VBROADCASTSS   4(BX), Y10
+	VFMADD231PS    Y8, Y10, Y1
+	VFMADD231PS    Y9, Y10, Y3
+	VBROADCASTSS   12(BX), Y10
+	VFMADD231PS    Y8, Y10, Y5
+	VFMADD231PS    Y9, Y10, Y7
+	ADDQ           $0x10, BX
+	ADDQ           $0x00000080, R12
+	DECQ           R13
+	JNZ            terms2
+	VBROADCASTSS   (DI), Y8
+	VBROADCASTSS   4(DI), Y9
+	VBROADCASTSS   (R8), Y10
+	VBROADCASTSS   4(R8), Y11
+	VSUBPS         Y1, Y0, Y12
+	VADDPS         Y1, Y0, Y0
+	VPERMILPS      $0xb1, Y0, Y1
+	VMULPS         Y9, Y1, Y1
+	VFMADDSUB213PS Y1, Y8, Y0
+	VMOVUPS        Y0, (R9)
+	VPERMILPS      $0xb1, Y12, Y0
+	VMULPS         Y11, Y0, Y0
+	VFMADDSUB213PS Y0, Y10, Y12
+	VMOVUPS        Y12, (R10)
+	VSUBPS         Y3, Y2, Y0
+	VADDPS         Y3, Y2, Y2
+	VPERMILPS      $0xb1, Y2, Y1
+	VMULPS         Y9, Y1, Y1
+	VFMADDSUB213PS Y1, Y8, Y2
+	VMOVUPS        Y2, 32(R9)
+	VPERMILPS      $0xb1, Y0, Y1
+	VMULPS         Y11, Y1, Y1
+	VFMADDSUB213PS Y1, Y10, Y0
+	VMOVUPS        Y0, 32(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x08, DI
+	SUBQ           $0x08, R8
+	VBROADCASTSS   (DI), Y0
+	VBROADCASTSS   4(DI), Y1
+	VBROADCASTSS   (R8), Y2
+	VBROADCASTSS   4(R8), Y3
+	VSUBPS         Y5, Y4, Y8
+	VADDPS         Y5, Y4, Y4
+	VPERMILPS      $0xb1, Y4, Y5
+	VMULPS         Y1, Y5, Y5
+	VFMADDSUB213PS Y5, Y0, Y4
+	VMOVUPS        Y4, (R9)
+	VPERMILPS      $0xb1, Y8, Y4
+	VMULPS         Y3, Y4, Y4
+	VFMADDSUB213PS Y4, Y2, Y8
+	VMOVUPS        Y8, (R10)
+	VSUBPS         Y7, Y6, Y4
+	VADDPS         Y7, Y6, Y6
+	VPERMILPS      $0xb1, Y6, Y5
+	VMULPS         Y1, Y5, Y5
+	VFMADDSUB213PS Y5, Y0, Y6
+	VMOVUPS        Y6, 32(R9)
+	VPERMILPS      $0xb1, Y4, Y0
+	VMULPS         Y3, Y0, Y0
+	VFMADDSUB213PS Y0, Y2, Y4
+	VMOVUPS        Y4, 32(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x08, DI
+	SUBQ           $0x08, R8
+	SUBQ           $0x02, SI
+	CMPQ           SI, $0x02
+	JGE            results2
+
+results2end:
+	CMPQ SI, $0x01
+	JLT  results1end
+
+results1:
+	VMOVUPS (CX), Y0
+	VXORPS  Y1, Y1, Y1
+	VMOVUPS 32(CX), Y2
 	VXORPS  Y3, Y3, Y3
 	MOVQ    scratch+40(FP), R12
 	MOVQ    h+48(FP), R13
 
-terms:
-	VBROADCASTSS   (SI), Y4
-	VBROADCASTSS   4(SI), Y5
-	VFMADD231PS    (R12), Y4, Y2
-	VFMADD231PS    32(R12), Y5, Y3
-	ADDQ           $0x08, SI
-	ADDQ           $0x40, R12
+terms1:
+	VMOVUPS        (R12), Y4
+	VMOVUPS        32(R12), Y5
+	VBROADCASTSS   (BX), Y6
+	VFMADD231PS    Y4, Y6, Y0
+	VFMADD231PS    Y5, Y6, Y2
+	VMOVUPS        64(R12), Y4
+	VMOVUPS        96(R12), Y5
+	VBROADCASTSS   4(BX), Y6
+	VFMADD231PS    Y4, Y6, Y1
+	VFMADD231PS    Y5, Y6, Y3
+	ADDQ           $0x08, BX
+	ADDQ           $0x00000080, R12
 	DECQ           R13
-	JNZ            terms
-	VADDPS         Y3, Y2, Y4
-	VBROADCASTSS   (R10), Y5
-	VBROADCASTSS   4(R10), Y6
-	VPERMILPS      $0xb1, Y4, Y7
-	VMULPS         Y6, Y7, Y7
-	VFMADDSUB213PS Y7, Y5, Y4
-	VMOVUPS        Y4, (R8)
-	VSUBPS         Y3, Y2, Y2
-	VBROADCASTSS   (R11), Y3
-	VBROADCASTSS   4(R11), Y4
-	VPERMILPS      $0xb1, Y2, Y5
-	VMULPS         Y4, Y5, Y5
-	VFMADDSUB213PS Y5, Y3, Y2
-	VMOVUPS        Y2, (R9)
-	ADDQ           BX, R8
-	SUBQ           BX, R9
-	ADDQ           $0x08, R10
-	SUBQ           $0x08, R11
-	DECQ           DI
-	JNZ            results
-	ADDQ           $0x20, CX
-	ADDQ           $0x20, AX
-	SUBQ           $0x20, DX
-	JNZ            next
+	JNZ            terms1
+	VBROADCASTSS   (DI), Y4
+	VBROADCASTSS   4(DI), Y5
+	VBROADCASTSS   (R8), Y6
+	VBROADCASTSS   4(R8), Y7
+	VSUBPS         Y1, Y0, Y8
+	VADDPS         Y1, Y0, Y0
+	VPERMILPS      $0xb1, Y0, Y1
+	VMULPS         Y5, Y1, Y1
+	VFMADDSUB213PS Y1, Y4, Y0
+	VMOVUPS        Y0, (R9)
+	VPERMILPS      $0xb1, Y8, Y0
+	VMULPS         Y7, Y0, Y0
+	VFMADDSUB213PS Y0, Y6, Y8
+	VMOVUPS        Y8, (R10)
+	VSUBPS         Y3, Y2, Y0
+	VADDPS         Y3, Y2, Y2
+	VPERMILPS      $0xb1, Y2, Y1
+	VMULPS         Y5, Y1, Y1
+	VFMADDSUB213PS Y1, Y4, Y2
+	VMOVUPS        Y2, 32(R9)
+	VPERMILPS      $0xb1, Y0, Y1
+	VMULPS         Y7, Y1, Y1
+	VFMADDSUB213PS Y1, Y6, Y0
+	VMOVUPS        Y0, 32(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x08, DI
+	SUBQ           $0x08, R8
+	SUBQ           $0x01, SI
+	CMPQ           SI, $0x01
+	JGE            results1
+
+results1end:
+	ADDQ $0x40, CX
+	ADDQ $0x40, AX
+	SUBQ $0x40, DX
+	JNZ  next
 	VZEROUPPER
 	RET
 
-// func tangleAVX2F32(up *float32, down *float32, a *float32, b *float32, tw *float32, conj *float32, h *float32, row int)
+// func tangleAVX2F32(up *float32, down *float32, a *float32, b *float32, tw *float32, conj *float32, h *float32, row int, count int)
 // Requires: AVX, FMA3
-TEXT ·tangleAVX2F32(SB), NOSPLIT, $0-64
+TEXT ·tangleAVX2F32(SB), NOSPLIT, $0-72
 	MOVQ         up+0(FP), AX
 	MOVQ         down+8(FP), CX
 	MOVQ         a+16(FP), DX
 	MOVQ         b+24(FP), BX
-	MOVQ         row+56(FP), SI
-	MOVQ         tw+32(FP), DI
-	VBROADCASTSS (DI), Y0
-	VBROADCASTSS 4(DI), Y1
-	MOVQ         conj+40(FP), DI
-	VMOVUPS      (DI), Y2
-	MOVQ         h+48(FP), DI
-	VBROADCASTSS (DI), Y3
-	XORQ         DI, DI
+	MOVQ         tw+32(FP), SI
+	MOVQ         row+56(FP), DI
+	MOVQ         count+64(FP), R8
+	MOVQ         conj+40(FP), R9
+	VMOVUPS      (R9), Y0
+	MOVQ         h+48(FP), R9
+	VBROADCASTSS (R9), Y1
+
+rows:
+	VBROADCASTSS (SI), Y2
+	VBROADCASTSS 4(SI), Y3
+	XORQ         R9, R9
 
 next:
-	VMOVUPS        (DX)(DI*1), Y4
-	VMOVUPS        (BX)(DI*1), Y5
-	VXORPS         Y2, Y5, Y5
+	VMOVUPS        (DX)(R9*1), Y4
+	VMOVUPS        (BX)(R9*1), Y5
+	VXORPS         Y0, Y5, Y5
 	VADDPS         Y5, Y4, Y6
 	VSUBPS         Y5, Y4, Y4
 	VPERMILPS      $0xb1, Y4, Y5
-	VMULPS         Y1, Y5, Y5
-	VFMADDSUB213PS Y5, Y0, Y4
-	VMULPS         Y3, Y6, Y6
+	VMULPS         Y3, Y5, Y5
+	VFMADDSUB213PS Y5, Y2, Y4
+	VMULPS         Y1, Y6, Y6
 	VSUBPS         Y4, Y6, Y5
 	VADDPS         Y4, Y6, Y6
-	VXORPS         Y2, Y5, Y5
-	VMOVUPS        Y6, (AX)(DI*1)
-	VMOVUPS        Y5, (CX)(DI*1)
-	ADDQ           $0x20, DI
-	CMPQ           DI, SI
+	VXORPS         Y0, Y5, Y5
+	VMOVUPS        Y6, (AX)(R9*1)
+	VMOVUPS        Y5, (CX)(R9*1)
+	ADDQ           $0x20, R9
+	CMPQ           R9, DI
 	JLT            next
+	ADDQ           DI, AX
+	ADDQ           DI, DX
+	SUBQ           DI, CX
+	SUBQ           DI, BX
+	ADDQ           $0x08, SI
+	DECQ           R8
+	JNZ            rows
 	VZEROUPPER
 	RET
 
@@ -654,18 +1668,347 @@ next:
 	VZEROUPPER
 	RET
 
+// func pass3AVX512F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, m int, row int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·pass3AVX512F64(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    cs+32(FP), BX
+	MOVQ    m+40(FP), SI
+	MOVQ    row+48(FP), DI
+	MOVQ    sign+24(FP), R8
+	VMOVUPD (R8), Z0
+	MOVQ    SI, R8
+	IMULQ   DI, R8
+	MOVQ    DI, R10
+	IMUL3Q  $0x02, R10, R10
+
+block:
+	MOVQ DI, R11
+
+next:
+	VMOVUPD        (CX), Z1
+	VMOVUPD        Z1, Z2
+	MOVQ           R8, R9
+	IMUL3Q         $0x02, R9, R9
+	ADDQ           CX, R9
+	LEAQ           (CX)(R8*1), R12
+	VMOVUPD        (R12), Z3
+	VMOVUPD        (R9), Z4
+	VADDPD         Z4, Z3, Z5
+	VSUBPD         Z4, Z3, Z3
+	VPERMILPD      $0x55, Z3, Z3
+	VXORPD         Z0, Z3, Z3
+	VADDPD         Z5, Z2, Z2
+	VMOVUPD        Z2, (AX)
+	LEAQ           (AX)(DI*1), R12
+	MOVQ           R10, R9
+	ADDQ           AX, R9
+	VMOVUPD        Z1, Z1
+	VXORPD         Z2, Z2, Z2
+	VBROADCASTSD   (BX), Z4
+	VBROADCASTSD   8(BX), Z6
+	VFMADD231PD    Z5, Z4, Z1
+	VFMADD231PD    Z3, Z6, Z2
+	VSUBPD         Z2, Z1, Z3
+	VADDPD         Z2, Z1, Z1
+	VBROADCASTSD   (DX), Z2
+	VBROADCASTSD   8(DX), Z4
+	VPERMILPD      $0x55, Z1, Z5
+	VMULPD         Z4, Z5, Z5
+	VFMADDSUB213PD Z5, Z2, Z1
+	VMOVUPD        Z1, (R12)
+	VBROADCASTSD   16(DX), Z1
+	VBROADCASTSD   24(DX), Z2
+	VPERMILPD      $0x55, Z3, Z4
+	VMULPD         Z2, Z4, Z4
+	VFMADDSUB213PD Z4, Z1, Z3
+	VMOVUPD        Z3, (R9)
+	ADDQ           $0x40, CX
+	ADDQ           $0x40, AX
+	SUBQ           $0x40, R11
+	JNZ            next
+	ADDQ           R10, AX
+	ADDQ           $0x20, DX
+	DECQ           SI
+	JNZ            block
+	VZEROUPPER
+	RET
+
+// func pass5AVX512F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, m int, row int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·pass5AVX512F64(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    cs+32(FP), BX
+	MOVQ    m+40(FP), SI
+	MOVQ    row+48(FP), DI
+	MOVQ    sign+24(FP), R8
+	VMOVUPD (R8), Z0
+	MOVQ    SI, R8
+	IMULQ   DI, R8
+	MOVQ    DI, R10
+	IMUL3Q  $0x04, R10, R10
+
+block:
+	MOVQ DI, R11
+
+next:
+	VMOVUPD        (CX), Z1
+	VMOVUPD        Z1, Z2
+	MOVQ           R8, R9
+	IMUL3Q         $0x04, R9, R9
+	ADDQ           CX, R9
+	LEAQ           (CX)(R8*1), R12
+	VMOVUPD        (R12), Z3
+	VMOVUPD        (R9), Z4
+	VADDPD         Z4, Z3, Z5
+	VSUBPD         Z4, Z3, Z3
+	VPERMILPD      $0x55, Z3, Z3
+	VXORPD         Z0, Z3, Z3
+	VADDPD         Z5, Z2, Z2
+	ADDQ           R8, R12
+	SUBQ           R8, R9
+	VMOVUPD        (R12), Z4
+	VMOVUPD        (R9), Z6
+	VADDPD         Z6, Z4, Z7
+	VSUBPD         Z6, Z4, Z4
+	VPERMILPD      $0x55, Z4, Z4
+	VXORPD         Z0, Z4, Z4
+	VADDPD         Z7, Z2, Z2
+	VMOVUPD        Z2, (AX)
+	LEAQ           (AX)(DI*1), R12
+	MOVQ           R10, R9
+	ADDQ           AX, R9
+	VMOVUPD        Z1, Z2
+	VXORPD         Z6, Z6, Z6
+	VBROADCASTSD   (BX), Z8
+	VBROADCASTSD   8(BX), Z9
+	VFMADD231PD    Z5, Z8, Z2
+	VFMADD231PD    Z3, Z9, Z6
+	VBROADCASTSD   16(BX), Z8
+	VBROADCASTSD   24(BX), Z9
+	VFMADD231PD    Z7, Z8, Z2
+	VFMADD231PD    Z4, Z9, Z6
+	VSUBPD         Z6, Z2, Z8
+	VADDPD         Z6, Z2, Z2
+	VBROADCASTSD   (DX), Z6
+	VBROADCASTSD   8(DX), Z9
+	VPERMILPD      $0x55, Z2, Z10
+	VMULPD         Z9, Z10, Z10
+	VFMADDSUB213PD Z10, Z6, Z2
+	VMOVUPD        Z2, (R12)
+	VBROADCASTSD   48(DX), Z2
+	VBROADCASTSD   56(DX), Z6
+	VPERMILPD      $0x55, Z8, Z9
+	VMULPD         Z6, Z9, Z9
+	VFMADDSUB213PD Z9, Z2, Z8
+	VMOVUPD        Z8, (R9)
+	ADDQ           DI, R12
+	SUBQ           DI, R9
+	VMOVUPD        Z1, Z1
+	VXORPD         Z2, Z2, Z2
+	VBROADCASTSD   32(BX), Z6
+	VBROADCASTSD   40(BX), Z8
+	VFMADD231PD    Z5, Z6, Z1
+	VFMADD231PD    Z3, Z8, Z2
+	VBROADCASTSD   48(BX), Z3
+	VBROADCASTSD   56(BX), Z5
+	VFMADD231PD    Z7, Z3, Z1
+	VFMADD231PD    Z4, Z5, Z2
+	VSUBPD         Z2, Z1, Z3
+	VADDPD         Z2, Z1, Z1
+	VBROADCASTSD   16(DX), Z2
+	VBROADCASTSD   24(DX), Z4
+	VPERMILPD      $0x55, Z1, Z5
+	VMULPD         Z4, Z5, Z5
+	VFMADDSUB213PD Z5, Z2, Z1
+	VMOVUPD        Z1, (R12)
+	VBROADCASTSD   32(DX), Z1
+	VBROADCASTSD   40(DX), Z2
+	VPERMILPD      $0x55, Z3, Z4
+	VMULPD         Z2, Z4, Z4
+	VFMADDSUB213PD Z4, Z1, Z3
+	VMOVUPD        Z3, (R9)
+	ADDQ           $0x40, CX
+	ADDQ           $0x40, AX
+	SUBQ           $0x40, R11
+	JNZ            next
+	ADDQ           R10, AX
+	ADDQ           $0x40, DX
+	DECQ           SI
+	JNZ            block
+	VZEROUPPER
+	RET
+
+// func pass7AVX512F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, m int, row int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·pass7AVX512F64(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    cs+32(FP), BX
+	MOVQ    m+40(FP), SI
+	MOVQ    row+48(FP), DI
+	MOVQ    sign+24(FP), R8
+	VMOVUPD (R8), Z0
+	MOVQ    SI, R8
+	IMULQ   DI, R8
+	MOVQ    DI, R10
+	IMUL3Q  $0x06, R10, R10
+
+block:
+	MOVQ DI, R11
+
+next:
+	VMOVUPD        (CX), Z1
+	VMOVUPD        Z1, Z2
+	MOVQ           R8, R9
+	IMUL3Q         $0x06, R9, R9
+	ADDQ           CX, R9
+	LEAQ           (CX)(R8*1), R12
+	VMOVUPD        (R12), Z3
+	VMOVUPD        (R9), Z4
+	VADDPD         Z4, Z3, Z5
+	VSUBPD         Z4, Z3, Z3
+	VPERMILPD      $0x55, Z3, Z3
+	VXORPD         Z0, Z3, Z3
+	VADDPD         Z5, Z2, Z2
+	ADDQ           R8, R12
+	SUBQ           R8, R9
+	VMOVUPD        (R12), Z4
+	VMOVUPD        (R9), Z6
+	VADDPD         Z6, Z4, Z7
+	VSUBPD         Z6, Z4, Z4
+	VPERMILPD      $0x55, Z4, Z4
+	VXORPD         Z0, Z4, Z4
+	VADDPD         Z7, Z2, Z2
+	ADDQ           R8, R12
+	SUBQ           R8, R9
+	VMOVUPD        (R12), Z6
+	VMOVUPD        (R9), Z8
+	VADDPD         Z8, Z6, Z9
+	VSUBPD         Z8, Z6, Z6
+	VPERMILPD      $0x55, Z6, Z6
+	VXORPD         Z0, Z6, Z6
+	VADDPD         Z9, Z2, Z2
+	VMOVUPD        Z2, (AX)
+	LEAQ           (AX)(DI*1), R12
+	MOVQ           R10, R9
+	ADDQ           AX, R9
+	VMOVUPD        Z1, Z2
+	VXORPD         Z8, Z8, Z8
+	VBROADCASTSD   (BX), Z10
+	VBROADCASTSD   8(BX), Z11
+	VFMADD231PD    Z5, Z10, Z2
+	VFMADD231PD    Z3, Z11, Z8
+	VBROADCASTSD   16(BX), Z10
+	VBROADCASTSD   24(BX), Z11
+	VFMADD231PD    Z7, Z10, Z2
+	VFMADD231PD    Z4, Z11, Z8
+	VBROADCASTSD   32(BX), Z10
+	VBROADCASTSD   40(BX), Z11
+	VFMADD231PD    Z9, Z10, Z2
+	VFMADD231PD    Z6, Z11, Z8
+	VSUBPD         Z8, Z2, Z10
+	VADDPD         Z8, Z2, Z2
+	VBROADCASTSD   (DX), Z8
+	VBROADCASTSD   8(DX), Z11
+	VPERMILPD      $0x55, Z2, Z12
+	VMULPD         Z11, Z12, Z12
+	VFMADDSUB213PD Z12, Z8, Z2
+	VMOVUPD        Z2, (R12)
+	VBROADCASTSD   80(DX), Z2
+	VBROADCASTSD   88(DX), Z8
+	VPERMILPD      $0x55, Z10, Z11
+	VMULPD         Z8, Z11, Z11
+	VFMADDSUB213PD Z11, Z2, Z10
+	VMOVUPD        Z10, (R9)
+	ADDQ           DI, R12
+	SUBQ           DI, R9
+	VMOVUPD        Z1, Z2
+	VXORPD         Z8, Z8, Z8
+	VBROADCASTSD   48(BX), Z10
+	VBROADCASTSD   56(BX), Z11
+	VFMADD231PD    Z5, Z10, Z2
+	VFMADD231PD    Z3, Z11, Z8
+	VBROADCASTSD   64(BX), Z10
+	VBROADCASTSD   72(BX), Z11
+	VFMADD231PD    Z7, Z10, Z2
+	VFMADD231PD    Z4, Z11, Z8
+	VBROADCASTSD   80(BX), Z10
+	VBROADCASTSD   88(BX), Z11
+	VFMADD231PD    Z9, Z10, Z2
+	VFMADD231PD    Z6, Z11, Z8
+	VSUBPD         Z8, Z2, Z10
+	VADDPD         Z8, Z2, Z2
+	VBROADCASTSD   16(DX), Z8
+	VBROADCASTSD   24(DX), Z11
+	VPERMILPD      $0x55, Z2, Z12
+	VMULPD         Z11, Z12, Z12
+	VFMADDSUB213PD Z12, Z8, Z2
+	VMOVUPD        Z2, (R12)
+	VBROADCASTSD   64(DX), Z2
+	VBROADCASTSD   72(DX), Z8
+	VPERMILPD      $0x55, Z10, Z11
+	VMULPD         Z8, Z11, Z11
+	VFMADDSUB213PD Z11, Z2, Z10
+	VMOVUPD        Z10, (R9)
+	ADDQ           DI, R12
+	SUBQ           DI, R9
+	VMOVUPD        Z1, Z1
+	VXORPD         Z2, Z2, Z2
+	VBROADCASTSD   96(BX), Z8
+	VBROADCASTSD   104(BX), Z10
+	VFMADD231PD    Z5, Z8, Z1
+	VFMADD231PD    Z3, Z10, Z2
+	VBROADCASTSD   112(BX), Z3
+	VBROADCASTSD   120(BX), Z5
+	VFMADD231PD    Z7, Z3, Z1
+	VFMADD231PD    Z4, Z5, Z2
+	VBROADCASTSD   128(BX), Z3
+	VBROADCASTSD   136(BX), Z4
+	VFMADD231PD    Z9, Z3, Z1
+	VFMADD231PD    Z6, Z4, Z2
+	VSUBPD         Z2, Z1, Z3
+	VADDPD         Z2, Z1, Z1
+	VBROADCASTSD   32(DX), Z2
+	VBROADCASTSD   40(DX), Z4
+	VPERMILPD      $0x55, Z1, Z5
+	VMULPD         Z4, Z5, Z5
+	VFMADDSUB213PD Z5, Z2, Z1
+	VMOVUPD        Z1, (R12)
+	VBROADCASTSD   48(DX), Z1
+	VBROADCASTSD   56(DX), Z2
+	VPERMILPD      $0x55, Z3, Z4
+	VMULPD         Z2, Z4, Z4
+	VFMADDSUB213PD Z4, Z1, Z3
+	VMOVUPD        Z3, (R9)
+	ADDQ           $0x40, CX
+	ADDQ           $0x40, AX
+	SUBQ           $0x40, R11
+	JNZ            next
+	ADDQ           R10, AX
+	ADDQ           $0x60, DX
+	DECQ           SI
+	JNZ            block
+	VZEROUPPER
+	RET
+
 // func oddAVX512F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, scratch *float64, h int, part int, row int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·oddAVX512F64(SB), NOSPLIT, $0-72
-	MOVQ    dst+0(FP), AX
-	MOVQ    src+8(FP), CX
-	MOVQ    row+64(FP), DX
-	MOVQ    sign+24(FP), BX
-	VMOVUPD (BX), Z0
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ row+64(FP), DX
 
 next:
+	MOVQ    sign+24(FP), BX
+	VMOVUPD (BX), Z0
 	VMOVUPD (CX), Z1
-	VMOVUPD Z1, Z2
+	VMOVUPD 64(CX), Z2
 	MOVQ    part+56(FP), BX
 	MOVQ    h+48(FP), SI
 	MOVQ    scratch+40(FP), DI
@@ -678,108 +2021,324 @@ sums:
 	VMOVUPD   (R8), Z3
 	VMOVUPD   (R9), Z4
 	VADDPD    Z4, Z3, Z5
-	VADDPD    Z5, Z2, Z2
+	VADDPD    Z5, Z1, Z1
 	VMOVUPD   Z5, (DI)
 	VSUBPD    Z4, Z3, Z3
 	VPERMILPD $0x55, Z3, Z3
 	VXORPD    Z0, Z3, Z3
-	VMOVUPD   Z3, 64(DI)
+	VMOVUPD   Z3, 128(DI)
+	VMOVUPD   64(R8), Z3
+	VMOVUPD   64(R9), Z4
+	VADDPD    Z4, Z3, Z5
+	VADDPD    Z5, Z2, Z2
+	VMOVUPD   Z5, 64(DI)
+	VSUBPD    Z4, Z3, Z3
+	VPERMILPD $0x55, Z3, Z3
+	VXORPD    Z0, Z3, Z3
+	VMOVUPD   Z3, 192(DI)
 	ADDQ      BX, R8
 	SUBQ      BX, R9
-	ADDQ      $0x80, DI
+	ADDQ      $0x00000100, DI
 	DECQ      SI
 	JNZ       sums
-	VMOVUPD   Z2, (AX)
-	MOVQ      row+64(FP), BX
-	MOVQ      cs+32(FP), SI
-	MOVQ      h+48(FP), DI
-	MOVQ      DI, R9
-	MOVQ      DI, R11
-	IMULQ     BX, R9
-	LEAQ      (AX)(R9*2), R9
-	LEAQ      (AX)(BX*1), R8
-	MOVQ      tw+16(FP), R10
-	SHLQ      $0x05, R11
-	ADDQ      R10, R11
-	SUBQ      $0x10, R11
+	VMOVUPD   Z1, (AX)
+	VMOVUPD   Z2, 64(AX)
+	MOVQ      cs+32(FP), BX
+	MOVQ      h+48(FP), SI
+	MOVQ      row+64(FP), R11
+	MOVQ      SI, R8
+	MOVQ      SI, R10
+	IMULQ     R11, R10
+	LEAQ      (AX)(R10*2), R10
+	LEAQ      (AX)(R11*1), R9
+	MOVQ      tw+16(FP), DI
+	SHLQ      $0x05, R8
+	ADDQ      DI, R8
+	SUBQ      $0x10, R8
+	CMPQ      SI, $0x04
+	JLT       results4end
 
-results:
-	VMOVUPD Z1, Z2
+results4:
+	VMOVUPD (CX), Z0
+	VXORPD  Z1, Z1, Z1
+	VMOVUPD 64(CX), Z2
+	VXORPD  Z3, Z3, Z3
+	VMOVUPD (CX), Z4
+	VXORPD  Z5, Z5, Z5
+	VMOVUPD 64(CX), Z6
+	VXORPD  Z7, Z7, Z7
+	VMOVUPD (CX), Z8
+	VXORPD  Z9, Z9, Z9
+	VMOVUPD 64(CX), Z10
+	VXORPD  Z11, Z11, Z11
+	VMOVUPD (CX), Z12
+	VXORPD  Z13, Z13, Z13
+	VMOVUPD 64(CX), Z14
+	VXORPD  Z15, Z15, Z15
+	MOVQ    scratch+40(FP), R12
+	MOVQ    h+48(FP), R13
+
+terms4:
+	VMOVUPD        (R12), Z16
+	VMOVUPD        64(R12), Z17
+	VBROADCASTSD   (BX), Z18
+	VFMADD231PD    Z16, Z18, Z0
+	VFMADD231PD    Z17, Z18, Z2
+	VBROADCASTSD   16(BX), Z18
+	VFMADD231PD    Z16, Z18, Z4
+	VFMADD231PD    Z17, Z18, Z6
+	VBROADCASTSD   32(BX), Z18
+	VFMADD231PD    Z16, Z18, Z8
+	VFMADD231PD    Z17, Z18, Z10
+	VBROADCASTSD   48(BX), Z18
+	VFMADD231PD    Z16, Z18, Z12
+	VFMADD231PD    Z17, Z18, Z14
+	VMOVUPD        128(R12), Z16
+	VMOVUPD        192(R12), Z17
+	VBROADCASTSD   8(BX), Z18
+	VFMADD231PD    Z16, Z18, Z1
+	VFMADD231PD    Z17, Z18, Z3
+	VBROADCASTSD   24(BX), Z18
+	VFMADD231PD    Z16, Z18, Z5
+	VFMADD231PD    Z17, Z18, Z7
+	VBROADCASTSD   40(BX), Z18
+	VFMADD231PD    Z16, Z18, Z9
+	VFMADD231PD    Z17, Z18, Z11
+	VBROADCASTSD   56(BX), Z18
+	VFMADD231PD    Z16, Z18, Z13
+	VFMADD231PD    Z17, Z18, Z15
+	ADDQ           $0x40, BX
+	ADDQ           $0x00000100, R12
+	DECQ           R13
+	JNZ            terms4
+	VBROADCASTSD   (DI), Z16
+	VBROADCASTSD   8(DI), Z17
+	VBROADCASTSD   (R8), Z18
+	VBROADCASTSD   8(R8), Z19
+	VSUBPD         Z1, Z0, Z20
+	VADDPD         Z1, Z0, Z0
+	VPERMILPD      $0x55, Z0, Z1
+	VMULPD         Z17, Z1, Z1
+	VFMADDSUB213PD Z1, Z16, Z0
+	VMOVUPD        Z0, (R9)
+	VPERMILPD      $0x55, Z20, Z0
+	VMULPD         Z19, Z0, Z0
+	VFMADDSUB213PD Z0, Z18, Z20
+	VMOVUPD        Z20, (R10)
+	VSUBPD         Z3, Z2, Z0
+	VADDPD         Z3, Z2, Z2
+	VPERMILPD      $0x55, Z2, Z1
+	VMULPD         Z17, Z1, Z1
+	VFMADDSUB213PD Z1, Z16, Z2
+	VMOVUPD        Z2, 64(R9)
+	VPERMILPD      $0x55, Z0, Z1
+	VMULPD         Z19, Z1, Z1
+	VFMADDSUB213PD Z1, Z18, Z0
+	VMOVUPD        Z0, 64(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x10, DI
+	SUBQ           $0x10, R8
+	VBROADCASTSD   (DI), Z0
+	VBROADCASTSD   8(DI), Z1
+	VBROADCASTSD   (R8), Z2
+	VBROADCASTSD   8(R8), Z3
+	VSUBPD         Z5, Z4, Z16
+	VADDPD         Z5, Z4, Z4
+	VPERMILPD      $0x55, Z4, Z5
+	VMULPD         Z1, Z5, Z5
+	VFMADDSUB213PD Z5, Z0, Z4
+	VMOVUPD        Z4, (R9)
+	VPERMILPD      $0x55, Z16, Z4
+	VMULPD         Z3, Z4, Z4
+	VFMADDSUB213PD Z4, Z2, Z16
+	VMOVUPD        Z16, (R10)
+	VSUBPD         Z7, Z6, Z4
+	VADDPD         Z7, Z6, Z6
+	VPERMILPD      $0x55, Z6, Z5
+	VMULPD         Z1, Z5, Z5
+	VFMADDSUB213PD Z5, Z0, Z6
+	VMOVUPD        Z6, 64(R9)
+	VPERMILPD      $0x55, Z4, Z0
+	VMULPD         Z3, Z0, Z0
+	VFMADDSUB213PD Z0, Z2, Z4
+	VMOVUPD        Z4, 64(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x10, DI
+	SUBQ           $0x10, R8
+	VBROADCASTSD   (DI), Z0
+	VBROADCASTSD   8(DI), Z1
+	VBROADCASTSD   (R8), Z2
+	VBROADCASTSD   8(R8), Z3
+	VSUBPD         Z9, Z8, Z4
+	VADDPD         Z9, Z8, Z8
+	VPERMILPD      $0x55, Z8, Z5
+	VMULPD         Z1, Z5, Z5
+	VFMADDSUB213PD Z5, Z0, Z8
+	VMOVUPD        Z8, (R9)
+	VPERMILPD      $0x55, Z4, Z5
+	VMULPD         Z3, Z5, Z5
+	VFMADDSUB213PD Z5, Z2, Z4
+	VMOVUPD        Z4, (R10)
+	VSUBPD         Z11, Z10, Z4
+	VADDPD         Z11, Z10, Z10
+	VPERMILPD      $0x55, Z10, Z5
+	VMULPD         Z1, Z5, Z5
+	VFMADDSUB213PD Z5, Z0, Z10
+	VMOVUPD        Z10, 64(R9)
+	VPERMILPD      $0x55, Z4, Z0
+	VMULPD         Z3, Z0, Z0
+	VFMADDSUB213PD Z0, Z2, Z4
+	VMOVUPD        Z4, 64(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x10, DI
+	SUBQ           $0x10, R8
+	VBROADCASTSD   (DI), Z0
+	VBROADCASTSD   8(DI), Z1
+	VBROADCASTSD   (R8), Z2
+	VBROADCASTSD   8(R8), Z3
+	VSUBPD         Z13, Z12, Z4
+	VADDPD         Z13, Z12, Z12
+	VPERMILPD      $0x55, Z12, Z5
+	VMULPD         Z1, Z5, Z5
+	VFMADDSUB213PD Z5, Z0, Z12
+	VMOVUPD        Z12, (R9)
+	VPERMILPD      $0x55, Z4, Z5
+	VMULPD         Z3, Z5, Z5
+	VFMADDSUB213PD Z5, Z2, Z4
+	VMOVUPD        Z4, (R10)
+	VSUBPD         Z15, Z14, Z4
+	VADDPD         Z15, Z14, Z14
+	VPERMILPD      $0x55, Z14, Z5
+	VMULPD         Z1, Z5, Z5
+	VFMADDSUB213PD Z5, Z0, Z14
+	VMOVUPD        Z14, 64(R9)
+	VPERMILPD      $0x55, Z4, Z0
+	VMULPD         Z3, Z0, Z0
+	VFMADDSUB213PD Z0, Z2, Z4
+	VMOVUPD        Z4, 64(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x10, DI
+	SUBQ           $0x10, R8
+	SUBQ           $0x04, SI
+	CMPQ           SI, $0x04
+	JGE            results4
+
+results4end:
+	CMPQ SI, $0x01
+	JLT  results1end
+
+results1:
+	VMOVUPD (CX), Z0
+	VXORPD  Z1, Z1, Z1
+	VMOVUPD 64(CX), Z2
 	VXORPD  Z3, Z3, Z3
 	MOVQ    scratch+40(FP), R12
 	MOVQ    h+48(FP), R13
 
-terms:
-	VBROADCASTSD   (SI), Z4
-	VBROADCASTSD   8(SI), Z5
-	VFMADD231PD    (R12), Z4, Z2
-	VFMADD231PD    64(R12), Z5, Z3
-	ADDQ           $0x10, SI
-	ADDQ           $0x80, R12
+terms1:
+	VMOVUPD        (R12), Z4
+	VMOVUPD        64(R12), Z5
+	VBROADCASTSD   (BX), Z6
+	VFMADD231PD    Z4, Z6, Z0
+	VFMADD231PD    Z5, Z6, Z2
+	VMOVUPD        128(R12), Z4
+	VMOVUPD        192(R12), Z5
+	VBROADCASTSD   8(BX), Z6
+	VFMADD231PD    Z4, Z6, Z1
+	VFMADD231PD    Z5, Z6, Z3
+	ADDQ           $0x10, BX
+	ADDQ           $0x00000100, R12
 	DECQ           R13
-	JNZ            terms
-	VADDPD         Z3, Z2, Z4
-	VBROADCASTSD   (R10), Z5
-	VBROADCASTSD   8(R10), Z6
-	VPERMILPD      $0x55, Z4, Z7
-	VMULPD         Z6, Z7, Z7
-	VFMADDSUB213PD Z7, Z5, Z4
-	VMOVUPD        Z4, (R8)
-	VSUBPD         Z3, Z2, Z2
-	VBROADCASTSD   (R11), Z3
-	VBROADCASTSD   8(R11), Z4
-	VPERMILPD      $0x55, Z2, Z5
-	VMULPD         Z4, Z5, Z5
-	VFMADDSUB213PD Z5, Z3, Z2
-	VMOVUPD        Z2, (R9)
-	ADDQ           BX, R8
-	SUBQ           BX, R9
-	ADDQ           $0x10, R10
-	SUBQ           $0x10, R11
-	DECQ           DI
-	JNZ            results
-	ADDQ           $0x40, CX
-	ADDQ           $0x40, AX
-	SUBQ           $0x40, DX
-	JNZ            next
+	JNZ            terms1
+	VBROADCASTSD   (DI), Z4
+	VBROADCASTSD   8(DI), Z5
+	VBROADCASTSD   (R8), Z6
+	VBROADCASTSD   8(R8), Z7
+	VSUBPD         Z1, Z0, Z8
+	VADDPD         Z1, Z0, Z0
+	VPERMILPD      $0x55, Z0, Z1
+	VMULPD         Z5, Z1, Z1
+	VFMADDSUB213PD Z1, Z4, Z0
+	VMOVUPD        Z0, (R9)
+	VPERMILPD      $0x55, Z8, Z0
+	VMULPD         Z7, Z0, Z0
+	VFMADDSUB213PD Z0, Z6, Z8
+	VMOVUPD        Z8, (R10)
+	VSUBPD         Z3, Z2, Z0
+	VADDPD         Z3, Z2, Z2
+	VPERMILPD      $0x55, Z2, Z1
+	VMULPD         Z5, Z1, Z1
+	VFMADDSUB213PD Z1, Z4, Z2
+	VMOVUPD        Z2, 64(R9)
+	VPERMILPD      $0x55, Z0, Z1
+	VMULPD         Z7, Z1, Z1
+	VFMADDSUB213PD Z1, Z6, Z0
+	VMOVUPD        Z0, 64(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x10, DI
+	SUBQ           $0x10, R8
+	SUBQ           $0x01, SI
+	CMPQ           SI, $0x01
+	JGE            results1
+
+results1end:
+	ADDQ $0x80, CX
+	ADDQ $0x80, AX
+	SUBQ $0x80, DX
+	JNZ  next
 	VZEROUPPER
 	RET
 
-// func tangleAVX512F64(up *float64, down *float64, a *float64, b *float64, tw *float64, conj *float64, h *float64, row int)
+// func tangleAVX512F64(up *float64, down *float64, a *float64, b *float64, tw *float64, conj *float64, h *float64, row int, count int)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·tangleAVX512F64(SB), NOSPLIT, $0-64
+TEXT ·tangleAVX512F64(SB), NOSPLIT, $0-72
 	MOVQ         up+0(FP), AX
 	MOVQ         down+8(FP), CX
 	MOVQ         a+16(FP), DX
 	MOVQ         b+24(FP), BX
-	MOVQ         row+56(FP), SI
-	MOVQ         tw+32(FP), DI
-	VBROADCASTSD (DI), Z0
-	VBROADCASTSD 8(DI), Z1
-	MOVQ         conj+40(FP), DI
-	VMOVUPD      (DI), Z2
-	MOVQ         h+48(FP), DI
-	VBROADCASTSD (DI), Z3
-	XORQ         DI, DI
+	MOVQ         tw+32(FP), SI
+	MOVQ         row+56(FP), DI
+	MOVQ         count+64(FP), R8
+	MOVQ         conj+40(FP), R9
+	VMOVUPD      (R9), Z0
+	MOVQ         h+48(FP), R9
+	VBROADCASTSD (R9), Z1
+
+rows:
+	VBROADCASTSD (SI), Z2
+	VBROADCASTSD 8(SI), Z3
+	XORQ         R9, R9
 
 next:
-	VMOVUPD        (DX)(DI*1), Z4
-	VMOVUPD        (BX)(DI*1), Z5
-	VXORPD         Z2, Z5, Z5
+	VMOVUPD        (DX)(R9*1), Z4
+	VMOVUPD        (BX)(R9*1), Z5
+	VXORPD         Z0, Z5, Z5
 	VADDPD         Z5, Z4, Z6
 	VSUBPD         Z5, Z4, Z4
 	VPERMILPD      $0x55, Z4, Z5
-	VMULPD         Z1, Z5, Z5
-	VFMADDSUB213PD Z5, Z0, Z4
-	VMULPD         Z3, Z6, Z6
+	VMULPD         Z3, Z5, Z5
+	VFMADDSUB213PD Z5, Z2, Z4
+	VMULPD         Z1, Z6, Z6
 	VSUBPD         Z4, Z6, Z5
 	VADDPD         Z4, Z6, Z6
-	VXORPD         Z2, Z5, Z5
-	VMOVUPD        Z6, (AX)(DI*1)
-	VMOVUPD        Z5, (CX)(DI*1)
-	ADDQ           $0x40, DI
-	CMPQ           DI, SI
+	VXORPD         Z0, Z5, Z5
+	VMOVUPD        Z6, (AX)(R9*1)
+	VMOVUPD        Z5, (CX)(R9*1)
+	ADDQ           $0x40, R9
+	CMPQ           R9, DI
 	JLT            next
+	ADDQ           DI, AX
+	ADDQ           DI, DX
+	SUBQ           DI, CX
+	SUBQ           DI, BX
+	ADDQ           $0x10, SI
+	DECQ           R8
+	JNZ            rows
 	VZEROUPPER
 	RET
 
@@ -929,18 +2488,347 @@ next:
 	VZEROUPPER
 	RET
 
+// func pass3AVX2F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, m int, row int)
+// Requires: AVX, FMA3
+TEXT ·pass3AVX2F64(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    cs+32(FP), BX
+	MOVQ    m+40(FP), SI
+	MOVQ    row+48(FP), DI
+	MOVQ    sign+24(FP), R8
+	VMOVUPD (R8), Y0
+	MOVQ    SI, R8
+	IMULQ   DI, R8
+	MOVQ    DI, R10
+	IMUL3Q  $0x02, R10, R10
+
+block:
+	MOVQ DI, R11
+
+next:
+	VMOVUPD        (CX), Y1
+	VMOVUPD        Y1, Y2
+	MOVQ           R8, R9
+	IMUL3Q         $0x02, R9, R9
+	ADDQ           CX, R9
+	LEAQ           (CX)(R8*1), R12
+	VMOVUPD        (R12), Y3
+	VMOVUPD        (R9), Y4
+	VADDPD         Y4, Y3, Y5
+	VSUBPD         Y4, Y3, Y3
+	VPERMILPD      $0x05, Y3, Y3
+	VXORPD         Y0, Y3, Y3
+	VADDPD         Y5, Y2, Y2
+	VMOVUPD        Y2, (AX)
+	LEAQ           (AX)(DI*1), R12
+	MOVQ           R10, R9
+	ADDQ           AX, R9
+	VMOVUPD        Y1, Y1
+	VXORPD         Y2, Y2, Y2
+	VBROADCASTSD   (BX), Y4
+	VBROADCASTSD   8(BX), Y6
+	VFMADD231PD    Y5, Y4, Y1
+	VFMADD231PD    Y3, Y6, Y2
+	VSUBPD         Y2, Y1, Y3
+	VADDPD         Y2, Y1, Y1
+	VBROADCASTSD   (DX), Y2
+	VBROADCASTSD   8(DX), Y4
+	VPERMILPD      $0x05, Y1, Y5
+	VMULPD         Y4, Y5, Y5
+	VFMADDSUB213PD Y5, Y2, Y1
+	VMOVUPD        Y1, (R12)
+	VBROADCASTSD   16(DX), Y1
+	VBROADCASTSD   24(DX), Y2
+	VPERMILPD      $0x05, Y3, Y4
+	VMULPD         Y2, Y4, Y4
+	VFMADDSUB213PD Y4, Y1, Y3
+	VMOVUPD        Y3, (R9)
+	ADDQ           $0x20, CX
+	ADDQ           $0x20, AX
+	SUBQ           $0x20, R11
+	JNZ            next
+	ADDQ           R10, AX
+	ADDQ           $0x20, DX
+	DECQ           SI
+	JNZ            block
+	VZEROUPPER
+	RET
+
+// func pass5AVX2F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, m int, row int)
+// Requires: AVX, FMA3
+TEXT ·pass5AVX2F64(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    cs+32(FP), BX
+	MOVQ    m+40(FP), SI
+	MOVQ    row+48(FP), DI
+	MOVQ    sign+24(FP), R8
+	VMOVUPD (R8), Y0
+	MOVQ    SI, R8
+	IMULQ   DI, R8
+	MOVQ    DI, R10
+	IMUL3Q  $0x04, R10, R10
+
+block:
+	MOVQ DI, R11
+
+next:
+	VMOVUPD        (CX), Y1
+	VMOVUPD        Y1, Y2
+	MOVQ           R8, R9
+	IMUL3Q         $0x04, R9, R9
+	ADDQ           CX, R9
+	LEAQ           (CX)(R8*1), R12
+	VMOVUPD        (R12), Y3
+	VMOVUPD        (R9), Y4
+	VADDPD         Y4, Y3, Y5
+	VSUBPD         Y4, Y3, Y3
+	VPERMILPD      $0x05, Y3, Y3
+	VXORPD         Y0, Y3, Y3
+	VADDPD         Y5, Y2, Y2
+	ADDQ           R8, R12
+	SUBQ           R8, R9
+	VMOVUPD        (R12), Y4
+	VMOVUPD        (R9), Y6
+	VADDPD         Y6, Y4, Y7
+	VSUBPD         Y6, Y4, Y4
+	VPERMILPD      $0x05, Y4, Y4
+	VXORPD         Y0, Y4, Y4
+	VADDPD         Y7, Y2, Y2
+	VMOVUPD        Y2, (AX)
+	LEAQ           (AX)(DI*1), R12
+	MOVQ           R10, R9
+	ADDQ           AX, R9
+	VMOVUPD        Y1, Y2
+	VXORPD         Y6, Y6, Y6
+	VBROADCASTSD   (BX), Y8
+	VBROADCASTSD   8(BX), Y9
+	VFMADD231PD    Y5, Y8, Y2
+	VFMADD231PD    Y3, Y9, Y6
+	VBROADCASTSD   16(BX), Y8
+	VBROADCASTSD   24(BX), Y9
+	VFMADD231PD    Y7, Y8, Y2
+	VFMADD231PD    Y4, Y9, Y6
+	VSUBPD         Y6, Y2, Y8
+	VADDPD         Y6, Y2, Y2
+	VBROADCASTSD   (DX), Y6
+	VBROADCASTSD   8(DX), Y9
+	VPERMILPD      $0x05, Y2, Y10
+	VMULPD         Y9, Y10, Y10
+	VFMADDSUB213PD Y10, Y6, Y2
+	VMOVUPD        Y2, (R12)
+	VBROADCASTSD   48(DX), Y2
+	VBROADCASTSD   56(DX), Y6
+	VPERMILPD      $0x05, Y8, Y9
+	VMULPD         Y6, Y9, Y9
+	VFMADDSUB213PD Y9, Y2, Y8
+	VMOVUPD        Y8, (R9)
+	ADDQ           DI, R12
+	SUBQ           DI, R9
+	VMOVUPD        Y1, Y1
+	VXORPD         Y2, Y2, Y2
+	VBROADCASTSD   32(BX), Y6
+	VBROADCASTSD   40(BX), Y8
+	VFMADD231PD    Y5, Y6, Y1
+	VFMADD231PD    Y3, Y8, Y2
+	VBROADCASTSD   48(BX), Y3
+	VBROADCASTSD   56(BX), Y5
+	VFMADD231PD    Y7, Y3, Y1
+	VFMADD231PD    Y4, Y5, Y2
+	VSUBPD         Y2, Y1, Y3
+	VADDPD         Y2, Y1, Y1
+	VBROADCASTSD   16(DX), Y2
+	VBROADCASTSD   24(DX), Y4
+	VPERMILPD      $0x05, Y1, Y5
+	VMULPD         Y4, Y5, Y5
+	VFMADDSUB213PD Y5, Y2, Y1
+	VMOVUPD        Y1, (R12)
+	VBROADCASTSD   32(DX), Y1
+	VBROADCASTSD   40(DX), Y2
+	VPERMILPD      $0x05, Y3, Y4
+	VMULPD         Y2, Y4, Y4
+	VFMADDSUB213PD Y4, Y1, Y3
+	VMOVUPD        Y3, (R9)
+	ADDQ           $0x20, CX
+	ADDQ           $0x20, AX
+	SUBQ           $0x20, R11
+	JNZ            next
+	ADDQ           R10, AX
+	ADDQ           $0x40, DX
+	DECQ           SI
+	JNZ            block
+	VZEROUPPER
+	RET
+
+// func pass7AVX2F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, m int, row int)
+// Requires: AVX, FMA3
+TEXT ·pass7AVX2F64(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    cs+32(FP), BX
+	MOVQ    m+40(FP), SI
+	MOVQ    row+48(FP), DI
+	MOVQ    sign+24(FP), R8
+	VMOVUPD (R8), Y0
+	MOVQ    SI, R8
+	IMULQ   DI, R8
+	MOVQ    DI, R10
+	IMUL3Q  $0x06, R10, R10
+
+block:
+	MOVQ DI, R11
+
+next:
+	VMOVUPD        (CX), Y1
+	VMOVUPD        Y1, Y2
+	MOVQ           R8, R9
+	IMUL3Q         $0x06, R9, R9
+	ADDQ           CX, R9
+	LEAQ           (CX)(R8*1), R12
+	VMOVUPD        (R12), Y3
+	VMOVUPD        (R9), Y4
+	VADDPD         Y4, Y3, Y5
+	VSUBPD         Y4, Y3, Y3
+	VPERMILPD      $0x05, Y3, Y3
+	VXORPD         Y0, Y3, Y3
+	VADDPD         Y5, Y2, Y2
+	ADDQ           R8, R12
+	SUBQ           R8, R9
+	VMOVUPD        (R12), Y4
+	VMOVUPD        (R9), Y6
+	VADDPD         Y6, Y4, Y7
+	VSUBPD         Y6, Y4, Y4
+	VPERMILPD      $0x05, Y4, Y4
+	VXORPD         Y0, Y4, Y4
+	VADDPD         Y7, Y2, Y2
+	ADDQ           R8, R12
+	SUBQ           R8, R9
+	VMOVUPD        (R12), Y6
+	VMOVUPD        (R9), Y8
+	VADDPD         Y8, Y6, Y9
+	VSUBPD         Y8, Y6, Y6
+	VPERMILPD      $0x05, Y6, Y6
+	VXORPD         Y0, Y6, Y6
+	VADDPD         Y9, Y2, Y2
+	VMOVUPD        Y2, (AX)
+	LEAQ           (AX)(DI*1), R12
+	MOVQ           R10, R9
+	ADDQ           AX, R9
+	VMOVUPD        Y1, Y2
+	VXORPD         Y8, Y8, Y8
+	VBROADCASTSD   (BX), Y10
+	VBROADCASTSD   8(BX), Y11
+	VFMADD231PD    Y5, Y10, Y2
+	VFMADD231PD    Y3, Y11, Y8
+	VBROADCASTSD   16(BX), Y10
+	VBROADCASTSD   24(BX), Y11
+	VFMADD231PD    Y7, Y10, Y2
+	VFMADD231PD    Y4, Y11, Y8
+	VBROADCASTSD   32(BX), Y10
+	VBROADCASTSD   40(BX), Y11
+	VFMADD231PD    Y9, Y10, Y2
+	VFMADD231PD    Y6, Y11, Y8
+	VSUBPD         Y8, Y2, Y10
+	VADDPD         Y8, Y2, Y2
+	VBROADCASTSD   (DX), Y8
+	VBROADCASTSD   8(DX), Y11
+	VPERMILPD      $0x05, Y2, Y12
+	VMULPD         Y11, Y12, Y12
+	VFMADDSUB213PD Y12, Y8, Y2
+	VMOVUPD        Y2, (R12)
+	VBROADCASTSD   80(DX), Y2
+	VBROADCASTSD   88(DX), Y8
+	VPERMILPD      $0x05, Y10, Y11
+	VMULPD         Y8, Y11, Y11
+	VFMADDSUB213PD Y11, Y2, Y10
+	VMOVUPD        Y10, (R9)
+	ADDQ           DI, R12
+	SUBQ           DI, R9
+	VMOVUPD        Y1, Y2
+	VXORPD         Y8, Y8, Y8
+	VBROADCASTSD   48(BX), Y10
+	VBROADCASTSD   56(BX), Y11
+	VFMADD231PD    Y5, Y10, Y2
+	VFMADD231PD    Y3, Y11, Y8
+	VBROADCASTSD   64(BX), Y10
+	VBROADCASTSD   72(BX), Y11
+	VFMADD231PD    Y7, Y10, Y2
+	VFMADD231PD    Y4, Y11, Y8
+	VBROADCASTSD   80(BX), Y10
+	VBROADCASTSD   88(BX), Y11
+	VFMADD231PD    Y9, Y10, Y2
+	VFMADD231PD    Y6, Y11, Y8
+	VSUBPD         Y8, Y2, Y10
+	VADDPD         Y8, Y2, Y2
+	VBROADCASTSD   16(DX), Y8
+	VBROADCASTSD   24(DX), Y11
+	VPERMILPD      $0x05, Y2, Y12
+	VMULPD         Y11, Y12, Y12
+	VFMADDSUB213PD Y12, Y8, Y2
+	VMOVUPD        Y2, (R12)
+	VBROADCASTSD   64(DX), Y2
+	VBROADCASTSD   72(DX), Y8
+	VPERMILPD      $0x05, Y10, Y11
+	VMULPD         Y8, Y11, Y11
+	VFMADDSUB213PD Y11, Y2, Y10
+	VMOVUPD        Y10, (R9)
+	ADDQ           DI, R12
+	SUBQ           DI, R9
+	VMOVUPD        Y1, Y1
+	VXORPD         Y2, Y2, Y2
+	VBROADCASTSD   96(BX), Y8
+	VBROADCASTSD   104(BX), Y10
+	VFMADD231PD    Y5, Y8, Y1
+	VFMADD231PD    Y3, Y10, Y2
+	VBROADCASTSD   112(BX), Y3
+	VBROADCASTSD   120(BX), Y5
+	VFMADD231PD    Y7, Y3, Y1
+	VFMADD231PD    Y4, Y5, Y2
+	VBROADCASTSD   128(BX), Y3
+	VBROADCASTSD   136(BX), Y4
+	VFMADD231PD    Y9, Y3, Y1
+	VFMADD231PD    Y6, Y4, Y2
+	VSUBPD         Y2, Y1, Y3
+	VADDPD         Y2, Y1, Y1
+	VBROADCASTSD   32(DX), Y2
+	VBROADCASTSD   40(DX), Y4
+	VPERMILPD      $0x05, Y1, Y5
+	VMULPD         Y4, Y5, Y5
+	VFMADDSUB213PD Y5, Y2, Y1
+	VMOVUPD        Y1, (R12)
+	VBROADCASTSD   48(DX), Y1
+	VBROADCASTSD   56(DX), Y2
+	VPERMILPD      $0x05, Y3, Y4
+	VMULPD         Y2, Y4, Y4
+	VFMADDSUB213PD Y4, Y1, Y3
+	VMOVUPD        Y3, (R9)
+	ADDQ           $0x20, CX
+	ADDQ           $0x20, AX
+	SUBQ           $0x20, R11
+	JNZ            next
+	ADDQ           R10, AX
+	ADDQ           $0x60, DX
+	DECQ           SI
+	JNZ            block
+	VZEROUPPER
+	RET
+
 // func oddAVX2F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, scratch *float64, h int, part int, row int)
 // Requires: AVX, FMA3
 TEXT ·oddAVX2F64(SB), NOSPLIT, $0-72
-	MOVQ    dst+0(FP), AX
-	MOVQ    src+8(FP), CX
-	MOVQ    row+64(FP), DX
-	MOVQ    sign+24(FP), BX
-	VMOVUPD (BX), Y0
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ row+64(FP), DX
 
 next:
+	MOVQ    sign+24(FP), BX
+	VMOVUPD (BX), Y0
 	VMOVUPD (CX), Y1
-	VMOVUPD Y1, Y2
+	VMOVUPD 32(CX), Y2
 	MOVQ    part+56(FP), BX
 	MOVQ    h+48(FP), SI
 	MOVQ    scratch+40(FP), DI
@@ -953,108 +2841,248 @@ sums:
 	VMOVUPD   (R8), Y3
 	VMOVUPD   (R9), Y4
 	VADDPD    Y4, Y3, Y5
-	VADDPD    Y5, Y2, Y2
+	VADDPD    Y5, Y1, Y1
 	VMOVUPD   Y5, (DI)
 	VSUBPD    Y4, Y3, Y3
 	VPERMILPD $0x05, Y3, Y3
 	VXORPD    Y0, Y3, Y3
-	VMOVUPD   Y3, 32(DI)
+	VMOVUPD   Y3, 64(DI)
+	VMOVUPD   32(R8), Y3
+	VMOVUPD   32(R9), Y4
+	VADDPD    Y4, Y3, Y5
+	VADDPD    Y5, Y2, Y2
+	VMOVUPD   Y5, 32(DI)
+	VSUBPD    Y4, Y3, Y3
+	VPERMILPD $0x05, Y3, Y3
+	VXORPD    Y0, Y3, Y3
+	VMOVUPD   Y3, 96(DI)
 	ADDQ      BX, R8
 	SUBQ      BX, R9
-	ADDQ      $0x40, DI
+	ADDQ      $0x00000080, DI
 	DECQ      SI
 	JNZ       sums
-	VMOVUPD   Y2, (AX)
-	MOVQ      row+64(FP), BX
-	MOVQ      cs+32(FP), SI
-	MOVQ      h+48(FP), DI
-	MOVQ      DI, R9
-	MOVQ      DI, R11
-	IMULQ     BX, R9
-	LEAQ      (AX)(R9*2), R9
-	LEAQ      (AX)(BX*1), R8
-	MOVQ      tw+16(FP), R10
-	SHLQ      $0x05, R11
-	ADDQ      R10, R11
-	SUBQ      $0x10, R11
+	VMOVUPD   Y1, (AX)
+	VMOVUPD   Y2, 32(AX)
+	MOVQ      cs+32(FP), BX
+	MOVQ      h+48(FP), SI
+	MOVQ      row+64(FP), R11
+	MOVQ      SI, R8
+	MOVQ      SI, R10
+	IMULQ     R11, R10
+	LEAQ      (AX)(R10*2), R10
+	LEAQ      (AX)(R11*1), R9
+	MOVQ      tw+16(FP), DI
+	SHLQ      $0x05, R8
+	ADDQ      DI, R8
+	SUBQ      $0x10, R8
+	CMPQ      SI, $0x02
+	JLT       results2end
 
-results:
-	VMOVUPD Y1, Y2
+results2:
+	VMOVUPD (CX), Y0
+	VXORPD  Y1, Y1, Y1
+	VMOVUPD 32(CX), Y2
+	VXORPD  Y3, Y3, Y3
+	VMOVUPD (CX), Y4
+	VXORPD  Y5, Y5, Y5
+	VMOVUPD 32(CX), Y6
+	VXORPD  Y7, Y7, Y7
+	MOVQ    scratch+40(FP), R12
+	MOVQ    h+48(FP), R13
+
+terms2:
+	VMOVUPD        (R12), Y8
+	VMOVUPD        32(R12), Y9
+	VBROADCASTSD   (BX), Y10
+	VFMADD231PD    Y8, Y10, Y0
+	VFMADD231PD    Y9, Y10, Y2
+	VBROADCASTSD   16(BX), Y10
+	VFMADD231PD    Y8, Y10, Y4
+	VFMADD231PD    Y9, Y10, Y6
+	VMOVUPD        64(R12), Y8
+	VMOVUPD        96(R12), Y9
+	VBROADCASTSD   8(BX), Y10
+	VFMADD231PD    Y8, Y10, Y1
+	VFMADD231PD    Y9, Y10, Y3
+	VBROADCASTSD   24(BX), Y10
+	VFMADD231PD    Y8, Y10, Y5
+	VFMADD231PD    Y9, Y10, Y7
+	ADDQ           $0x20, BX
+	ADDQ           $0x00000080, R12
+	DECQ           R13
+	JNZ            terms2
+	VBROADCASTSD   (DI), Y8
+	VBROADCASTSD   8(DI), Y9
+	VBROADCASTSD   (R8), Y10
+	VBROADCASTSD   8(R8), Y11
+	VSUBPD         Y1, Y0, Y12
+	VADDPD         Y1, Y0, Y0
+	VPERMILPD      $0x05, Y0, Y1
+	VMULPD         Y9, Y1, Y1
+	VFMADDSUB213PD Y1, Y8, Y0
+	VMOVUPD        Y0, (R9)
+	VPERMILPD      $0x05, Y12, Y0
+	VMULPD         Y11, Y0, Y0
+	VFMADDSUB213PD Y0, Y10, Y12
+	VMOVUPD        Y12, (R10)
+	VSUBPD         Y3, Y2, Y0
+	VADDPD         Y3, Y2, Y2
+	VPERMILPD      $0x05, Y2, Y1
+	VMULPD         Y9, Y1, Y1
+	VFMADDSUB213PD Y1, Y8, Y2
+	VMOVUPD        Y2, 32(R9)
+	VPERMILPD      $0x05, Y0, Y1
+	VMULPD         Y11, Y1, Y1
+	VFMADDSUB213PD Y1, Y10, Y0
+	VMOVUPD        Y0, 32(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x10, DI
+	SUBQ           $0x10, R8
+	VBROADCASTSD   (DI), Y0
+	VBROADCASTSD   8(DI), Y1
+	VBROADCASTSD   (R8), Y2
+	VBROADCASTSD   8(R8), Y3
+	VSUBPD         Y5, Y4, Y8
+	VADDPD         Y5, Y4, Y4
+	VPERMILPD      $0x05, Y4, Y5
+	VMULPD         Y1, Y5, Y5
+	VFMADDSUB213PD Y5, Y0, Y4
+	VMOVUPD        Y4, (R9)
+	VPERMILPD      $0x05, Y8, Y4
+	VMULPD         Y3, Y4, Y4
+	VFMADDSUB213PD Y4, Y2, Y8
+	VMOVUPD        Y8, (R10)
+	VSUBPD         Y7, Y6, Y4
+	VADDPD         Y7, Y6, Y6
+	VPERMILPD      $0x05, Y6, Y5
+	VMULPD         Y1, Y5, Y5
+	VFMADDSUB213PD Y5, Y0, Y6
+	VMOVUPD        Y6, 32(R9)
+	VPERMILPD      $0x05, Y4, Y0
+	VMULPD         Y3, Y0, Y0
+	VFMADDSUB213PD Y0, Y2, Y4
+	VMOVUPD        Y4, 32(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x10, DI
+	SUBQ           $0x10, R8
+	SUBQ           $0x02, SI
+	CMPQ           SI, $0x02
+	JGE            results2
+
+results2end:
+	CMPQ SI, $0x01
+	JLT  results1end
+
+results1:
+	VMOVUPD (CX), Y0
+	VXORPD  Y1, Y1, Y1
+	VMOVUPD 32(CX), Y2
 	VXORPD  Y3, Y3, Y3
 	MOVQ    scratch+40(FP), R12
 	MOVQ    h+48(FP), R13
 
-terms:
-	VBROADCASTSD   (SI), Y4
-	VBROADCASTSD   8(SI), Y5
-	VFMADD231PD    (R12), Y4, Y2
-	VFMADD231PD    32(R12), Y5, Y3
-	ADDQ           $0x10, SI
-	ADDQ           $0x40, R12
+terms1:
+	VMOVUPD        (R12), Y4
+	VMOVUPD        32(R12), Y5
+	VBROADCASTSD   (BX), Y6
+	VFMADD231PD    Y4, Y6, Y0
+	VFMADD231PD    Y5, Y6, Y2
+	VMOVUPD        64(R12), Y4
+	VMOVUPD        96(R12), Y5
+	VBROADCASTSD   8(BX), Y6
+	VFMADD231PD    Y4, Y6, Y1
+	VFMADD231PD    Y5, Y6, Y3
+	ADDQ           $0x10, BX
+	ADDQ           $0x00000080, R12
 	DECQ           R13
-	JNZ            terms
-	VADDPD         Y3, Y2, Y4
-	VBROADCASTSD   (R10), Y5
-	VBROADCASTSD   8(R10), Y6
-	VPERMILPD      $0x05, Y4, Y7
-	VMULPD         Y6, Y7, Y7
-	VFMADDSUB213PD Y7, Y5, Y4
-	VMOVUPD        Y4, (R8)
-	VSUBPD         Y3, Y2, Y2
-	VBROADCASTSD   (R11), Y3
-	VBROADCASTSD   8(R11), Y4
-	VPERMILPD      $0x05, Y2, Y5
-	VMULPD         Y4, Y5, Y5
-	VFMADDSUB213PD Y5, Y3, Y2
-	VMOVUPD        Y2, (R9)
-	ADDQ           BX, R8
-	SUBQ           BX, R9
-	ADDQ           $0x10, R10
-	SUBQ           $0x10, R11
-	DECQ           DI
-	JNZ            results
-	ADDQ           $0x20, CX
-	ADDQ           $0x20, AX
-	SUBQ           $0x20, DX
-	JNZ            next
+	JNZ            terms1
+	VBROADCASTSD   (DI), Y4
+	VBROADCASTSD   8(DI), Y5
+	VBROADCASTSD   (R8), Y6
+	VBROADCASTSD   8(R8), Y7
+	VSUBPD         Y1, Y0, Y8
+	VADDPD         Y1, Y0, Y0
+	VPERMILPD      $0x05, Y0, Y1
+	VMULPD         Y5, Y1, Y1
+	VFMADDSUB213PD Y1, Y4, Y0
+	VMOVUPD        Y0, (R9)
+	VPERMILPD      $0x05, Y8, Y0
+	VMULPD         Y7, Y0, Y0
+	VFMADDSUB213PD Y0, Y6, Y8
+	VMOVUPD        Y8, (R10)
+	VSUBPD         Y3, Y2, Y0
+	VADDPD         Y3, Y2, Y2
+	VPERMILPD      $0x05, Y2, Y1
+	VMULPD         Y5, Y1, Y1
+	VFMADDSUB213PD Y1, Y4, Y2
+	VMOVUPD        Y2, 32(R9)
+	VPERMILPD      $0x05, Y0, Y1
+	VMULPD         Y7, Y1, Y1
+	VFMADDSUB213PD Y1, Y6, Y0
+	VMOVUPD        Y0, 32(R10)
+	ADDQ           R11, R9
+	SUBQ           R11, R10
+	ADDQ           $0x10, DI
+	SUBQ           $0x10, R8
+	SUBQ           $0x01, SI
+	CMPQ           SI, $0x01
+	JGE            results1
+
+results1end:
+	ADDQ $0x40, CX
+	ADDQ $0x40, AX
+	SUBQ $0x40, DX
+	JNZ  next
 	VZEROUPPER
 	RET
 
-// func tangleAVX2F64(up *float64, down *float64, a *float64, b *float64, tw *float64, conj *float64, h *float64, row int)
+// func tangleAVX2F64(up *float64, down *float64, a *float64, b *float64, tw *float64, conj *float64, h *float64, row int, count int)
 // Requires: AVX, FMA3
-TEXT ·tangleAVX2F64(SB), NOSPLIT, $0-64
+TEXT ·tangleAVX2F64(SB), NOSPLIT, $0-72
 	MOVQ         up+0(FP), AX
 	MOVQ         down+8(FP), CX
 	MOVQ         a+16(FP), DX
 	MOVQ         b+24(FP), BX
-	MOVQ         row+56(FP), SI
-	MOVQ         tw+32(FP), DI
-	VBROADCASTSD (DI), Y0
-	VBROADCASTSD 8(DI), Y1
-	MOVQ         conj+40(FP), DI
-	VMOVUPD      (DI), Y2
-	MOVQ         h+48(FP), DI
-	VBROADCASTSD (DI), Y3
-	XORQ         DI, DI
+	MOVQ         tw+32(FP), SI
+	MOVQ         row+56(FP), DI
+	MOVQ         count+64(FP), R8
+	MOVQ         conj+40(FP), R9
+	VMOVUPD      (R9), Y0
+	MOVQ         h+48(FP), R9
+	VBROADCASTSD (R9), Y1
+
+rows:
+	VBROADCASTSD (SI), Y2
+	VBROADCASTSD 8(SI), Y3
+	XORQ         R9, R9
 
 next:
-	VMOVUPD        (DX)(DI*1), Y4
-	VMOVUPD        (BX)(DI*1), Y5
-	VXORPD         Y2, Y5, Y5
+	VMOVUPD        (DX)(R9*1), Y4
+	VMOVUPD        (BX)(R9*1), Y5
+	VXORPD         Y0, Y5, Y5
 	VADDPD         Y5, Y4, Y6
 	VSUBPD         Y5, Y4, Y4
 	VPERMILPD      $0x05, Y4, Y5
-	VMULPD         Y1, Y5, Y5
-	VFMADDSUB213PD Y5, Y0, Y4
-	VMULPD         Y3, Y6, Y6
+	VMULPD         Y3, Y5, Y5
+	VFMADDSUB213PD Y5, Y2, Y4
+	VMULPD         Y1, Y6, Y6
 	VSUBPD         Y4, Y6, Y5
 	VADDPD         Y4, Y6, Y6
-	VXORPD         Y2, Y5, Y5
-	VMOVUPD        Y6, (AX)(DI*1)
-	VMOVUPD        Y5, (CX)(DI*1)
-	ADDQ           $0x20, DI
-	CMPQ           DI, SI
+	VXORPD         Y0, Y5, Y5
+	VMOVUPD        Y6, (AX)(R9*1)
+	VMOVUPD        Y5, (CX)(R9*1)
+	ADDQ           $0x20, R9
+	CMPQ           R9, DI
 	JLT            next
+	ADDQ           DI, AX
+	ADDQ           DI, DX
+	SUBQ           DI, CX
+	SUBQ           DI, BX
+	ADDQ           $0x10, SI
+	DECQ           R8
+	JNZ            rows
 	VZEROUPPER
 	RET
 
@@ -1101,5 +3129,41 @@ next:
 	ADDQ    $0x20, AX
 	SUBQ    $0x20, CX
 	JNZ     next
+	VZEROUPPER
+	RET
+
+// func squareAVX(dst *float64, src *float64, srcLine int, dstLine int, srcOuter int, srcInner int, dstOuter int, dstInner int, outer int, inner int)
+// Requires: AVX
+TEXT ·squareAVX(SB), NOSPLIT, $0-80
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ srcLine+16(FP), DX
+	MOVQ dstLine+24(FP), BX
+	MOVQ srcInner+40(FP), SI
+	MOVQ dstInner+56(FP), DI
+	MOVQ outer+64(FP), R8
+
+outer:
+	MOVQ AX, R9
+	MOVQ CX, R10
+	MOVQ inner+72(FP), R11
+
+inner:
+	VMOVUPD     (R10), Y0
+	VMOVUPD     (R10)(DX*1), Y1
+	VINSERTF128 $0x01, X1, Y0, Y2
+	VPERM2F128  $0x31, Y1, Y0, Y0
+	VMOVUPD     Y2, (R9)
+	VMOVUPD     Y0, (R9)(BX*1)
+	ADDQ        SI, R10
+	ADDQ        DI, R9
+	DECQ        R11
+	JNZ         inner
+	MOVQ        srcOuter+32(FP), R9
+	ADDQ        R9, CX
+	MOVQ        dstOuter+48(FP), R9
+	ADDQ        R9, AX
+	DECQ        R8
+	JNZ         outer
 	VZEROUPPER
 	RET

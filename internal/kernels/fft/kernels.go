@@ -34,21 +34,32 @@ type kernels[T Float] struct {
 	// the sign bits that turn by -i or i.
 	pass2 func(dst, src, tw []T, m, row int)
 	pass4 func(dst, src, tw, sign []T, m, row int)
+	// small are passes of odd radices, by radix; odd does those that are nil.
+	small [firstLarge]smallPass[T]
 	// odd does one block of a pass of radix 2h+1. cs has cos and sin of 2πjk/(2h+1) for j and k of 1 to
-	// h, scratch has room for 2h vectors.
-	odd func(dst, src, tw, sign, cs, scratch []T, h, part, row int)
-	// tangle sets up and down to h·(a+b̄) ± tw·(a-b̄), the second conjugated; conj has the sign bits of
-	// imaginary parts.
-	tangle func(up, down, a, b, tw, conj []T, h T)
+	// h: of group k for each j, as long as so many are left, then of one. scratch has room for 4h vectors.
+	odd   func(dst, src, tw, sign, cs, scratch []T, h, part, row int)
+	group int
+	// tangle sets rows of up and down to h·(a+b̄) ± tw·(a-b̄), the second conjugated, with the first row
+	// of up and a, the last of down and b, and so on; conj has the sign bits of imaginary parts. There
+	// are as many rows as factors.
+	tangle func(up, down, a, b, tw, conj []T, h T, row int)
 	// rows multiplies rows of x by a complex number each.
 	rows func(x, tw []T, row int)
 	// scale multiplies x by a real number.
 	scale func(x []T, f T)
+	// square transposes blocks of two by two numbers of 16 bytes, see squareAVX. It may be nil.
+	square func(dst, src *float64, srcLine, dstLine, srcOuter, srcInner, dstOuter, dstInner, outer, inner int)
 }
+
+// firstLarge is above all radices that have passes of their own.
+const firstLarge = 8
+
+type smallPass[T Float] func(dst, src, tw, sign, cs []T, m, row int)
 
 // portable are the kernels in Go.
 func portable[T Float]() *kernels[T] {
-	return &kernels[T]{pass2[T], pass4[T], oddPass[T], tangle[T], mulRows[T], scale[T]}
+	return &kernels[T]{pass2: pass2[T], pass4: pass4[T], odd: oddPass[T], group: 1, tangle: tangle[T], rows: mulRows[T], scale: scale[T]}
 }
 
 func pass2[T Float](dst, src, tw []T, m, row int) {
@@ -127,14 +138,18 @@ func oddPass[T Float](dst, src, tw, sign, cs, _ []T, h, part, row int) {
 	}
 }
 
-func tangle[T Float](up, down, a, b, tw, _ []T, h T) {
-	wr, wi := tw[0], tw[1]
-	for i := 0; i+1 < len(up); i += 2 {
-		re, im := a[i]-b[i], a[i+1]+b[i+1]
-		dr, di := re*wr-im*wi, im*wr+re*wi
-		sr, si := h*(a[i]+b[i]), h*(a[i+1]-b[i+1])
-		up[i], up[i+1] = sr+dr, si+di
-		down[i], down[i+1] = sr-dr, di-si
+func tangle[T Float](up, down, a, b, tw, _ []T, h T, row int) {
+	for last := len(tw)/2*row - row; last >= 0; last -= row {
+		wr, wi := tw[0], tw[1]
+		d, c := down[last:last+row], b[last:last+row]
+		for i := 0; i+1 < row; i += 2 {
+			re, im := a[i]-c[i], a[i+1]+c[i+1]
+			dr, di := re*wr-im*wi, im*wr+re*wi
+			sr, si := h*(a[i]+c[i]), h*(a[i+1]-c[i+1])
+			up[i], up[i+1] = sr+dr, si+di
+			d[i], d[i+1] = sr-dr, di-si
+		}
+		up, a, tw = up[row:], a[row:], tw[2:]
 	}
 }
 

@@ -159,10 +159,10 @@ func (l *Lines[T]) load(a, src []T, g group) {
 	n := min(l.in.Len, l.n)
 	switch {
 	case l.kind == Complex:
-		read(a, src, l.in, g, n)
+		l.read(a, src, l.in, g, n)
 	case l.halved() && l.in.Inner == 1 && n%2 == 0 && l.in.Len%2 == 0:
 		n /= 2
-		read(a, src, Layout{1, l.in.Len / 2}, g, n)
+		l.read(a, src, Layout{1, l.in.Len / 2}, g, n)
 	case l.halved():
 		g.segments(l.in, func(lo, hi, at int) {
 			for j := range n {
@@ -201,7 +201,7 @@ func (l *Lines[T]) loadHalf(a, b, src []T, g group) {
 	}
 	half := l.n/2 + 1
 	n := min(l.in.Len, half)
-	read(b, src, l.in, g, n)
+	l.read(b, src, l.in, g, n)
 	clear(b[n*row : half*row])
 	real := func(j int) { // has no imaginary part
 		for i := j*row + 1; i < (j+1)*row; i += 2 {
@@ -211,14 +211,20 @@ func (l *Lines[T]) loadHalf(a, b, src []T, g group) {
 	real(0)
 	if l.halved() {
 		real(half - 1)
-		m := l.n / 2
-		for j := 0; j <= m/2; j++ {
-			l.plan.k.tangle(a[j*row:(j+1)*row], a[(m-j)*row:(m-j+1)*row], b[j*row:], b[(m-j)*row:], l.tw[2*j:], l.conj, T(l.tangled()))
-		}
+		l.tangle(a, b, 0)
 		return
 	}
 	copy(a, b[:half*row])
 	conjugate(a, l.n, row)
+}
+
+// tangle sets rows j and n/2-j of dst by those of src, from j = first on.
+func (l *Lines[T]) tangle(dst, src []T, first int) {
+	row, m := rowFloats[T](), l.n/2
+	if tw := l.tw[2*first:]; len(tw) > 0 {
+		up, down := first*row, (m-first+1-len(tw)/2)*row
+		l.plan.k.tangle(dst[up:], dst[down:], src[up:], src[down:], tw, l.conj, T(l.tangled()), row)
+	}
 }
 
 // conjugate sets the rows behind the first half of n to the conjugates of those before.
@@ -236,9 +242,8 @@ func (l *Lines[T]) finish(y, other, dst []T, g group) {
 	row, m := rowFloats[T](), l.n/2
 	switch {
 	case l.halved() && l.kind != HalfToReal:
-		for j := 0; j <= m/2; j++ {
-			l.plan.k.tangle(other[j*row:(j+1)*row], other[(m-j)*row:(m-j+1)*row], y[j*row:], y[(m-j)%m*row:], l.tw[2*j:], l.conj, T(l.tangled()))
-		}
+		l.plan.k.tangle(other, other[m*row:], y, y, l.tw[:2], l.conj, T(l.tangled()), row)
+		l.tangle(other, y, 1)
 		y = other
 	case l.scale != 1 && !l.halved():
 		l.plan.k.scale(y[:l.n*row], T(l.scale))
@@ -251,9 +256,9 @@ func (l *Lines[T]) finish(y, other, dst []T, g group) {
 	}
 	switch {
 	case l.kind != HalfToReal:
-		write(dst, y, l.out, g, l.out.Len)
+		l.write(dst, y, l.out, g, l.out.Len)
 	case l.halved() && l.out.Inner == 1:
-		write(dst, y, Layout{1, m}, g, m)
+		l.write(dst, y, Layout{1, m}, g, m)
 	default:
 		g.segments(l.out, func(lo, hi, at int) {
 			for j := range l.n {
@@ -271,47 +276,61 @@ func (l *Lines[T]) finish(y, other, dst []T, g group) {
 }
 
 // read fills the first n rows with complex lines.
-func read[T Float](a, src []T, l Layout, g group, n int) {
+func (l *Lines[T]) read(a, src []T, from Layout, g group, n int) {
 	row := rowFloats[T]()
-	if l.Inner == 1 {
-		transpose(a, row, src[2*g.first*l.Len:], 2*l.Len, g.n, n)
+	if from.Inner == 1 {
+		transpose(l.k, a, row, src[2*g.first*from.Len:], 2*from.Len, g.n, n)
 		return
 	}
-	g.segments(l, func(lo, hi, at int) {
+	g.segments(from, func(lo, hi, at int) {
 		for j := range n {
-			copy(a[j*row+2*lo:j*row+2*hi], src[2*(at+j*l.Inner):])
+			copy(a[j*row+2*lo:j*row+2*hi], src[2*(at+j*from.Inner):])
 		}
 	})
 }
 
 // write is the inverse of read.
-func write[T Float](dst, a []T, l Layout, g group, n int) {
+func (l *Lines[T]) write(dst, a []T, to Layout, g group, n int) {
 	row := rowFloats[T]()
-	if l.Inner == 1 {
-		transpose(dst[2*g.first*l.Len:], 2*l.Len, a, row, n, g.n)
+	if to.Inner == 1 {
+		transpose(l.k, dst[2*g.first*to.Len:], 2*to.Len, a, row, n, g.n)
 		return
 	}
-	g.segments(l, func(lo, hi, at int) {
+	g.segments(to, func(lo, hi, at int) {
 		for j := range n {
-			copy(dst[2*(at+j*l.Inner):2*(at+j*l.Inner+hi-lo)], a[j*row+2*lo:])
+			copy(dst[2*(at+j*to.Inner):2*(at+j*to.Inner+hi-lo)], a[j*row+2*lo:])
 		}
 	})
 }
 
 // transpose sets element i of row j of dst to element j of row i of src, complex numbers both, for
 // rows rows of cols of src; rows are so many floats apart.
-func transpose[T Float](dst []T, dstRow int, src []T, srcRow, rows, cols int) {
+func transpose[T Float](k *kernels[T], dst []T, dstRow int, src []T, srcRow, rows, cols int) {
 	if rowFloats[T]() == rowBytes/4 { // two floats move like one of 64 bits
 		gemm.Transpose(words(dst), dstRow/2, words(src), srcRow/2, rows, cols)
 		return
 	}
-	const block = 4
-	for i := 0; i < rows; i += block {
-		for j := range cols {
-			to, from := dst[j*dstRow+2*i:], src[i*srcRow+2*j:]
-			for k := range min(block, rows-i) {
-				to[2*k], to[2*k+1] = from[k*srcRow], from[k*srcRow+1]
-			}
+	across, down := cols&^1, rows&^1
+	if k.square == nil || across == 0 || down == 0 {
+		across, down = 0, 0
+	} else {
+		_, _ = dst[(across-1)*dstRow+2*down-1], src[(down-1)*srcRow+2*across-1]
+		const size = 8
+		outer, inner := [3]int{2 * srcRow * size, 4 * size, down / 2}, [3]int{4 * size, 2 * dstRow * size, across / 2}
+		if down < across {
+			outer, inner = inner, outer
+		}
+		k.square((*float64)(unsafe.Pointer(&dst[0])), (*float64)(unsafe.Pointer(&src[0])), srcRow*size, dstRow*size,
+			outer[0], inner[0], outer[1], inner[1], outer[2], inner[2])
+	}
+	for i := range rows {
+		from := across
+		if i >= down {
+			from = 0
+		}
+		for j := from; j < cols; j++ {
+			p, q := j*dstRow+2*i, i*srcRow+2*j
+			dst[p], dst[p+1] = src[q], src[q+1]
 		}
 	}
 }

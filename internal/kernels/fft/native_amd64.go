@@ -10,26 +10,27 @@ import "github.com/loris-ml/loris/internal/isa"
 func available[T Float]() (list []*kernels[T]) {
 	if isa.AVX512() {
 		list = append(list, native[T](
-			&raw[float32]{4, pass2AVX512F32, pass4AVX512F32, oddAVX512F32, tangleAVX512F32, rowsAVX512F32, scaleAVX512F32},
-			&raw[float64]{8, pass2AVX512F64, pass4AVX512F64, oddAVX512F64, tangleAVX512F64, rowsAVX512F64, scaleAVX512F64}))
+			&raw[float32]{4, 4, pass2AVX512F32, pass4AVX512F32, pass3AVX512F32, pass5AVX512F32, pass7AVX512F32, oddAVX512F32, tangleAVX512F32, rowsAVX512F32, scaleAVX512F32},
+			&raw[float64]{8, 4, pass2AVX512F64, pass4AVX512F64, pass3AVX512F64, pass5AVX512F64, pass7AVX512F64, oddAVX512F64, tangleAVX512F64, rowsAVX512F64, scaleAVX512F64}))
 	}
 	if isa.AVX2() {
 		list = append(list, native[T](
-			&raw[float32]{4, pass2AVX2F32, pass4AVX2F32, oddAVX2F32, tangleAVX2F32, rowsAVX2F32, scaleAVX2F32},
-			&raw[float64]{8, pass2AVX2F64, pass4AVX2F64, oddAVX2F64, tangleAVX2F64, rowsAVX2F64, scaleAVX2F64}))
+			&raw[float32]{4, 2, pass2AVX2F32, pass4AVX2F32, pass3AVX2F32, pass5AVX2F32, pass7AVX2F32, oddAVX2F32, tangleAVX2F32, rowsAVX2F32, scaleAVX2F32},
+			&raw[float64]{8, 2, pass2AVX2F64, pass4AVX2F64, pass3AVX2F64, pass5AVX2F64, pass7AVX2F64, oddAVX2F64, tangleAVX2F64, rowsAVX2F64, scaleAVX2F64}))
 	}
 	return append(list, portable[T]())
 }
 
 // raw are kernels in assembly, which count in bytes.
 type raw[T Float] struct {
-	size   int
-	pass2  func(dst, src, tw *T, m, row int)
-	pass4  func(dst, src, tw, sign *T, m, row int)
-	odd    func(dst, src, tw, sign, cs, scratch *T, h, part, row int)
-	tangle func(up, down, a, b, tw, conj, h *T, row int)
-	rows   func(x, tw *T, m, row int)
-	scale  func(x, f *T, n int)
+	size, group         int
+	pass2               func(dst, src, tw *T, m, row int)
+	pass4               func(dst, src, tw, sign *T, m, row int)
+	pass3, pass5, pass7 func(dst, src, tw, sign, cs *T, m, row int)
+	odd                 func(dst, src, tw, sign, cs, scratch *T, h, part, row int)
+	tangle              func(up, down, a, b, tw, conj, h *T, row, count int)
+	rows                func(x, tw *T, m, row int)
+	scale               func(x, f *T, n int)
 }
 
 func native[T Float](f32 *raw[float32], f64 *raw[float64]) *kernels[T] {
@@ -41,7 +42,16 @@ func native[T Float](f32 *raw[float32], f64 *raw[float64]) *kernels[T] {
 
 // kernels checks that slices are long enough for what assembly reads and writes.
 func (r *raw[T]) kernels() *kernels[T] {
+	small := func(radix int, pass func(dst, src, tw, sign, cs *T, m, row int)) smallPass[T] {
+		return func(dst, src, tw, sign, cs []T, m, row int) {
+			h := radix / 2
+			_, _, _, _ = dst[radix*m*row-1], src[radix*m*row-1], tw[4*m*h-1], cs[2*h*h-1]
+			pass(&dst[0], &src[0], &tw[0], &sign[0], &cs[0], m, row*r.size)
+		}
+	}
 	return &kernels[T]{
+		group: r.group,
+		small: [firstLarge]smallPass[T]{3: small(3, r.pass3), 5: small(5, r.pass5), 7: small(7, r.pass7)},
 		pass2: func(dst, src, tw []T, m, row int) {
 			_, _, _ = dst[2*m*row-1], src[2*m*row-1], tw[2*m-1]
 			r.pass2(&dst[0], &src[0], &tw[0], m, row*r.size)
@@ -52,19 +62,22 @@ func (r *raw[T]) kernels() *kernels[T] {
 		},
 		odd: func(dst, src, tw, sign, cs, scratch []T, h, part, row int) {
 			_, _, _ = dst[(2*h+1)*row-1], src[2*h*part+row-1], tw[4*h-1]
-			_, _ = cs[2*h*h-1], scratch[2*h*64/r.size-1]
+			_, _ = cs[2*h*h-1], scratch[4*h*64/r.size-1]
 			r.odd(&dst[0], &src[0], &tw[0], &sign[0], &cs[0], &scratch[0], h, part*r.size, row*r.size)
 		},
-		tangle: func(up, down, a, b, tw, conj []T, h T) {
-			n := len(up)
-			_, _, _, _ = down[n-1], a[n-1], b[n-1], tw[1]
-			r.tangle(&up[0], &down[0], &a[0], &b[0], &tw[0], &conj[0], &h, n*r.size)
+		tangle: func(up, down, a, b, tw, conj []T, h T, row int) {
+			count := len(tw) / 2
+			last := (count - 1) * row
+			_, _ = up[count*row-1], a[count*row-1]
+			_, _ = down[count*row-1], b[count*row-1]
+			r.tangle(&up[0], &down[last], &a[0], &b[last], &tw[0], &conj[0], &h, row*r.size, count)
 		},
 		rows: func(x, tw []T, row int) {
 			m := len(x) / row
 			_ = tw[2*m-1]
 			r.rows(&x[0], &tw[0], m, row*r.size)
 		},
-		scale: func(x []T, f T) { r.scale(&x[0], &f, len(x)*r.size) },
+		scale:  func(x []T, f T) { r.scale(&x[0], &f, len(x)*r.size) },
+		square: squareAVX,
 	}
 }

@@ -45,18 +45,33 @@ func newPlan[T Float](n int, inverse bool, k *kernels[T]) *Plan[T] {
 				q.tw = appendRoot(q.tw, i*j, left, inverse)
 			}
 		}
-		if h := r / 2; r%2 == 1 {
-			for i := 1; i <= h; i++ {
-				for j := 1; j <= h; j++ {
-					re, im := root(i*j, r)
-					q.cs = append(q.cs, T(re), T(-im))
-				}
-			}
+		if r%2 == 1 {
+			q.cs = cosines(r, k)
 		}
 		p.passes = append(p.passes, q)
 		left, s = left/r, s*r
 	}
 	return p
+}
+
+// cosines returns the factors of an odd radix, in the order in which its kernel reads them.
+func cosines[T Float](r int, k *kernels[T]) (cs []T) {
+	group, h := k.group, r/2
+	if r < firstLarge && k.small[r] != nil {
+		group = 1
+	}
+	for first := 1; first <= h; first += group {
+		if first+group > h+1 {
+			group = 1
+		}
+		for j := 1; j <= h; j++ {
+			for i := range group {
+				re, im := root((first+i)*j, r)
+				cs = append(cs, T(re), T(-im))
+			}
+		}
+	}
+	return cs
 }
 
 // factorize returns the factors 4, 2 and odd primes of n; ok is false if one has no pass.
@@ -174,6 +189,12 @@ func (p *Plan[T]) Run(a, b, scratch []T) []T {
 			p.k.pass2(b, a, q.tw, q.m, block)
 		case 4:
 			p.k.pass4(b, a, q.tw, p.sign, q.m, block)
+		case 3, 5, 7:
+			if pass := p.k.small[q.r]; pass != nil {
+				pass(b, a, q.tw, p.sign, q.cs, q.m, block)
+				break
+			}
+			fallthrough
 		default:
 			for j := range q.m {
 				p.k.odd(b[j*q.r*block:], a[j*block:], q.tw[2*j*(q.r-1):], p.sign, q.cs, scratch, q.r/2, q.m*block, block)

@@ -14,15 +14,30 @@ func pass2AVX512F32(dst *float32, src *float32, tw *float32, m int, row int)
 //go:noescape
 func pass4AVX512F32(dst *float32, src *float32, tw *float32, sign *float32, m int, row int)
 
+// pass3AVX512F32 does a pass of radix 3 over m blocks of row bytes.
+//
+//go:noescape
+func pass3AVX512F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, m int, row int)
+
+// pass5AVX512F32 does a pass of radix 5 over m blocks of row bytes.
+//
+//go:noescape
+func pass5AVX512F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, m int, row int)
+
+// pass7AVX512F32 does a pass of radix 7 over m blocks of row bytes.
+//
+//go:noescape
+func pass7AVX512F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, m int, row int)
+
 // oddAVX512F32 does a block of row bytes of a pass of radix 2h+1 over parts that are part bytes apart.
 //
 //go:noescape
 func oddAVX512F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, scratch *float32, h int, part int, row int)
 
-// tangleAVX512F32 sets up and down to h·(a+b̄) ± tw·(a-b̄), the second conjugated, in rows of row bytes; conj has the sign bits of imaginary parts.
+// tangleAVX512F32 sets up and down to h·(a+b̄) ± tw·(a-b̄), the second conjugated, in count rows of row bytes, of which those of down and b are one before the other; conj has the sign bits of imaginary parts.
 //
 //go:noescape
-func tangleAVX512F32(up *float32, down *float32, a *float32, b *float32, tw *float32, conj *float32, h *float32, row int)
+func tangleAVX512F32(up *float32, down *float32, a *float32, b *float32, tw *float32, conj *float32, h *float32, row int, count int)
 
 // rowsAVX512F32 multiplies m rows of row bytes of x by tw, one number each.
 //
@@ -44,15 +59,30 @@ func pass2AVX2F32(dst *float32, src *float32, tw *float32, m int, row int)
 //go:noescape
 func pass4AVX2F32(dst *float32, src *float32, tw *float32, sign *float32, m int, row int)
 
+// pass3AVX2F32 does a pass of radix 3 over m blocks of row bytes.
+//
+//go:noescape
+func pass3AVX2F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, m int, row int)
+
+// pass5AVX2F32 does a pass of radix 5 over m blocks of row bytes.
+//
+//go:noescape
+func pass5AVX2F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, m int, row int)
+
+// pass7AVX2F32 does a pass of radix 7 over m blocks of row bytes.
+//
+//go:noescape
+func pass7AVX2F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, m int, row int)
+
 // oddAVX2F32 does a block of row bytes of a pass of radix 2h+1 over parts that are part bytes apart.
 //
 //go:noescape
 func oddAVX2F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, scratch *float32, h int, part int, row int)
 
-// tangleAVX2F32 sets up and down to h·(a+b̄) ± tw·(a-b̄), the second conjugated, in rows of row bytes; conj has the sign bits of imaginary parts.
+// tangleAVX2F32 sets up and down to h·(a+b̄) ± tw·(a-b̄), the second conjugated, in count rows of row bytes, of which those of down and b are one before the other; conj has the sign bits of imaginary parts.
 //
 //go:noescape
-func tangleAVX2F32(up *float32, down *float32, a *float32, b *float32, tw *float32, conj *float32, h *float32, row int)
+func tangleAVX2F32(up *float32, down *float32, a *float32, b *float32, tw *float32, conj *float32, h *float32, row int, count int)
 
 // rowsAVX2F32 multiplies m rows of row bytes of x by tw, one number each.
 //
@@ -74,15 +104,30 @@ func pass2AVX512F64(dst *float64, src *float64, tw *float64, m int, row int)
 //go:noescape
 func pass4AVX512F64(dst *float64, src *float64, tw *float64, sign *float64, m int, row int)
 
+// pass3AVX512F64 does a pass of radix 3 over m blocks of row bytes.
+//
+//go:noescape
+func pass3AVX512F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, m int, row int)
+
+// pass5AVX512F64 does a pass of radix 5 over m blocks of row bytes.
+//
+//go:noescape
+func pass5AVX512F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, m int, row int)
+
+// pass7AVX512F64 does a pass of radix 7 over m blocks of row bytes.
+//
+//go:noescape
+func pass7AVX512F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, m int, row int)
+
 // oddAVX512F64 does a block of row bytes of a pass of radix 2h+1 over parts that are part bytes apart.
 //
 //go:noescape
 func oddAVX512F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, scratch *float64, h int, part int, row int)
 
-// tangleAVX512F64 sets up and down to h·(a+b̄) ± tw·(a-b̄), the second conjugated, in rows of row bytes; conj has the sign bits of imaginary parts.
+// tangleAVX512F64 sets up and down to h·(a+b̄) ± tw·(a-b̄), the second conjugated, in count rows of row bytes, of which those of down and b are one before the other; conj has the sign bits of imaginary parts.
 //
 //go:noescape
-func tangleAVX512F64(up *float64, down *float64, a *float64, b *float64, tw *float64, conj *float64, h *float64, row int)
+func tangleAVX512F64(up *float64, down *float64, a *float64, b *float64, tw *float64, conj *float64, h *float64, row int, count int)
 
 // rowsAVX512F64 multiplies m rows of row bytes of x by tw, one number each.
 //
@@ -104,15 +149,30 @@ func pass2AVX2F64(dst *float64, src *float64, tw *float64, m int, row int)
 //go:noescape
 func pass4AVX2F64(dst *float64, src *float64, tw *float64, sign *float64, m int, row int)
 
+// pass3AVX2F64 does a pass of radix 3 over m blocks of row bytes.
+//
+//go:noescape
+func pass3AVX2F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, m int, row int)
+
+// pass5AVX2F64 does a pass of radix 5 over m blocks of row bytes.
+//
+//go:noescape
+func pass5AVX2F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, m int, row int)
+
+// pass7AVX2F64 does a pass of radix 7 over m blocks of row bytes.
+//
+//go:noescape
+func pass7AVX2F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, m int, row int)
+
 // oddAVX2F64 does a block of row bytes of a pass of radix 2h+1 over parts that are part bytes apart.
 //
 //go:noescape
 func oddAVX2F64(dst *float64, src *float64, tw *float64, sign *float64, cs *float64, scratch *float64, h int, part int, row int)
 
-// tangleAVX2F64 sets up and down to h·(a+b̄) ± tw·(a-b̄), the second conjugated, in rows of row bytes; conj has the sign bits of imaginary parts.
+// tangleAVX2F64 sets up and down to h·(a+b̄) ± tw·(a-b̄), the second conjugated, in count rows of row bytes, of which those of down and b are one before the other; conj has the sign bits of imaginary parts.
 //
 //go:noescape
-func tangleAVX2F64(up *float64, down *float64, a *float64, b *float64, tw *float64, conj *float64, h *float64, row int)
+func tangleAVX2F64(up *float64, down *float64, a *float64, b *float64, tw *float64, conj *float64, h *float64, row int, count int)
 
 // rowsAVX2F64 multiplies m rows of row bytes of x by tw, one number each.
 //
@@ -123,3 +183,8 @@ func rowsAVX2F64(x *float64, tw *float64, m int, row int)
 //
 //go:noescape
 func scaleAVX2F64(x *float64, f *float64, n int)
+
+// squareAVX transposes outer times inner blocks of two by two numbers of 16 bytes.
+//
+//go:noescape
+func squareAVX(dst *float64, src *float64, srcLine int, dstLine int, srcOuter int, srcInner int, dstOuter int, dstInner int, outer int, inner int)

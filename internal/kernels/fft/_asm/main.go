@@ -17,6 +17,7 @@ type isa struct {
 	size   int // of an element
 	bytes  int // of a vector
 	swap   uint64
+	group  int // pairs of results that a pass of an odd radix sums at a time
 	vec    func() reg.VecVirtual
 
 	add, sub, mul, xor, muladdsub, muladd func(ops ...Op)
@@ -28,10 +29,10 @@ func zmm() reg.VecVirtual { return ZMM() }
 func ymm() reg.VecVirtual { return YMM() }
 
 var isas = []*isa{
-	{"AVX512F32", "float32", 4, 64, 0xb1, zmm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VPERMILPS, VMOVUPS, VBROADCASTSS},
-	{"AVX2F32", "float32", 4, 32, 0xb1, ymm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VPERMILPS, VMOVUPS, VBROADCASTSS},
-	{"AVX512F64", "float64", 8, 64, 0x55, zmm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VPERMILPD, VMOVUPD, VBROADCASTSD},
-	{"AVX2F64", "float64", 8, 32, 0x5, ymm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VPERMILPD, VMOVUPD, VBROADCASTSD},
+	{"AVX512F32", "float32", 4, 64, 0xb1, 4, zmm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VPERMILPS, VMOVUPS, VBROADCASTSS},
+	{"AVX2F32", "float32", 4, 32, 0xb1, 2, ymm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VPERMILPS, VMOVUPS, VBROADCASTSS},
+	{"AVX512F64", "float64", 8, 64, 0x55, 4, zmm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VPERMILPD, VMOVUPD, VBROADCASTSD},
+	{"AVX2F64", "float64", 8, 32, 0x5, 2, ymm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VPERMILPD, VMOVUPD, VBROADCASTSD},
 }
 
 // op returns a new vector f(a, b), where f is in Intel's order reversed: b - a for sub.
@@ -157,18 +158,98 @@ func (s *isa) blocks(dst, src, tw, m, row, skip reg.GPVirtual, count int, first,
 	RET()
 }
 
-// odd does one block of a pass of an odd radix 2h+1: pairs of parts are added and subtracted, into
-// scratch, and their sums by the cosines and sines of cs are the results.
+// small does a pass of a small odd radix r: all parts are in registers at once.
+func (s *isa) small(r int) {
+	s.text(fmt.Sprint("pass", r), fmt.Sprintf("does a pass of radix %d over m blocks of row bytes.", r), "dst, src, tw, sign, cs *%s, m, row int")
+	dst, src, tw, cs, m, row := param("dst"), param("src"), param("tw"), param("cs"), param("m"), param("row")
+	sign := s.loaded(Mem{Base: param("sign")})
+	part, at, skip := GP64(), GP64(), GP64()
+	MOVQ(m, part)
+	IMULQ(row, part)
+	MOVQ(row, skip)
+	IMUL3Q(Imm(uint64(r-1)), skip, skip)
+	h := r / 2
+	s.blocks(dst, src, tw, m, row, skip, r-1, func() {}, func() {
+		x := s.loaded(Mem{Base: src})
+		total := s.vec()
+		s.load(x, total)
+		up, down := GP64(), GP64()
+		MOVQ(part, down)
+		IMUL3Q(Imm(uint64(r-1)), down, down)
+		ADDQ(src, down)
+		LEAQ(Mem{Base: src, Index: part, Scale: 1}, up)
+		sums, diffs := make([]reg.VecVirtual, h), make([]reg.VecVirtual, h)
+		for j := range h {
+			diffs[j] = s.loaded(Mem{Base: up})
+			b := s.loaded(Mem{Base: down})
+			sums[j] = s.plus(diffs[j], b)
+			s.sub(b, diffs[j], diffs[j])
+			s.permute(Imm(s.swap), diffs[j], diffs[j])
+			s.xor(sign, diffs[j], diffs[j])
+			s.add(sums[j], total, total)
+			if j+1 < h {
+				ADDQ(part, up)
+				SUBQ(part, down)
+			}
+		}
+		s.load(total, Mem{Base: dst})
+		LEAQ(Mem{Base: dst, Index: row, Scale: 1}, up)
+		MOVQ(skip, at)
+		ADDQ(dst, at)
+		for k := 1; k <= h; k++ {
+			even, odd := s.vec(), s.vec()
+			s.load(x, even)
+			s.xor(odd, odd, odd)
+			for j := range h {
+				c := s.factor(Mem{Base: cs, Disp: 2 * s.size * ((k-1)*h + j)})
+				s.muladd(sums[j], c.re, even)
+				s.muladd(diffs[j], c.im, odd)
+			}
+			y := s.minus(even, odd)
+			s.add(odd, even, even)
+			s.load(s.times(even, s.factor(Mem{Base: tw, Disp: 2 * s.size * (k - 1)})), Mem{Base: up})
+			s.load(s.times(y, s.factor(Mem{Base: tw, Disp: 2 * s.size * (r - 1 - k)})), Mem{Base: at})
+			if k < h {
+				ADDQ(row, up)
+				SUBQ(row, at)
+			}
+		}
+	})
+}
+
+// odd does one block of a pass of an odd radix 2h+1, two vectors at a time: pairs of parts are added and
+// subtracted, into scratch, and their sums by the cosines and sines of cs are the results. Of these
+// group pairs are summed at a time, as long as so many are left, and then one: so many sums hide how
+// long each product takes, and use what is loaded more than once.
 func (s *isa) odd() {
 	s.text("odd", "does a block of row bytes of a pass of radix 2h+1 over parts that are part bytes apart.",
 		"dst, src, tw, sign, cs, scratch *%s, h, part, row int")
 	dst, src, q := param("dst"), param("src"), param("row")
-	sign := s.loaded(Mem{Base: param("sign")})
-	step := Imm(uint64(s.bytes))
+	step := Imm(uint64(2 * s.bytes))
 	Label("next")
-	x := s.loaded(Mem{Base: src})
-	s.sums(x, src, dst, sign)
-	s.pairs(x, dst)
+	s.sums(src, dst)
+	cs, k, first, last, up, down := param("cs"), param("h"), GP64(), GP64(), GP64(), GP64()
+	row := param("row")
+	MOVQ(k, last)
+	MOVQ(k, down)
+	IMULQ(row, down)
+	LEAQ(Mem{Base: dst, Index: down, Scale: 2}, down)
+	LEAQ(Mem{Base: dst, Index: row, Scale: 1}, up)
+	Load(Param("tw"), first)
+	SHLQ(Imm(uint64(map[int]int{4: 4, 8: 5}[s.size])), last) // 2h factors
+	ADDQ(first, last)
+	SUBQ(Imm(uint64(2*s.size)), last)
+	for _, count := range []int{s.group, 1} {
+		name := fmt.Sprint("results", count)
+		CMPQ(k, Imm(uint64(count)))
+		JLT(LabelRef(name + "end"))
+		Label(name)
+		s.pairs(count, src, cs, first, last, up, down, row)
+		SUBQ(Imm(uint64(count)), k)
+		CMPQ(k, Imm(uint64(count)))
+		JGE(LabelRef(name))
+		Label(name + "end")
+	}
 	ADDQ(step, src)
 	ADDQ(step, dst)
 	SUBQ(step, q)
@@ -178,9 +259,9 @@ func (s *isa) odd() {
 }
 
 // sums writes the sums and the turned differences of pairs to scratch, and the sum of all parts to dst.
-func (s *isa) sums(x reg.VecVirtual, src, dst reg.GPVirtual, sign reg.VecVirtual) {
-	total := s.vec()
-	s.load(x, total)
+func (s *isa) sums(src, dst reg.GPVirtual) {
+	sign := s.loaded(Mem{Base: param("sign")})
+	totals := [2]reg.VecVirtual{s.loaded(Mem{Base: src}), s.loaded(Mem{Base: src, Disp: s.bytes})}
 	part, j, pairs := param("part"), param("h"), param("scratch")
 	up, down := GP64(), GP64()
 	MOVQ(j, down)
@@ -188,64 +269,73 @@ func (s *isa) sums(x reg.VecVirtual, src, dst reg.GPVirtual, sign reg.VecVirtual
 	LEAQ(Mem{Base: src, Index: down, Scale: 2}, down)
 	LEAQ(Mem{Base: src, Index: part, Scale: 1}, up)
 	Label("sums")
-	a, b := s.loaded(Mem{Base: up}), s.loaded(Mem{Base: down})
-	t := s.plus(a, b)
-	s.add(t, total, total)
-	s.load(t, Mem{Base: pairs})
-	s.load(s.turned(s.minus(a, b), sign), Mem{Base: pairs, Disp: s.bytes})
+	for i, total := range totals {
+		a, b := s.loaded(Mem{Base: up, Disp: i * s.bytes}), s.loaded(Mem{Base: down, Disp: i * s.bytes})
+		t := s.plus(a, b)
+		s.add(t, total, total)
+		s.load(t, Mem{Base: pairs, Disp: i * s.bytes})
+		s.load(s.turned(s.minus(a, b), sign), Mem{Base: pairs, Disp: (2 + i) * s.bytes})
+	}
 	ADDQ(part, up)
 	SUBQ(part, down)
-	ADDQ(Imm(uint64(2*s.bytes)), pairs)
+	ADDQ(U32(4*s.bytes), pairs)
 	DECQ(j)
 	JNZ(LabelRef("sums"))
-	s.load(total, Mem{Base: dst})
+	for i, total := range totals {
+		s.load(total, Mem{Base: dst, Disp: i * s.bytes})
+	}
 }
 
-// pairs computes results k and 2h+1-k from the pairs in scratch.
-func (s *isa) pairs(x reg.VecVirtual, dst reg.GPVirtual) {
-	row, cs, k := param("row"), param("cs"), param("h")
-	up, down, first, last := GP64(), GP64(), GP64(), GP64()
-	MOVQ(k, down)
-	MOVQ(k, last)
-	IMULQ(row, down)
-	LEAQ(Mem{Base: dst, Index: down, Scale: 2}, down)
-	LEAQ(Mem{Base: dst, Index: row, Scale: 1}, up)
-	Load(Param("tw"), first)
-	SHLQ(Imm(uint64(map[int]int{4: 4, 8: 5}[s.size])), last) // 2h factors
-	ADDQ(first, last)
-	SUBQ(Imm(uint64(2*s.size)), last)
-	Label("results")
-	even, odd := s.vec(), s.vec()
-	s.load(x, even)
-	s.xor(odd, odd, odd)
+// pairs computes count results at up and as many at down from the pairs in scratch, and moves on.
+func (s *isa) pairs(count int, src, cs, first, last, up, down, row reg.GPVirtual) {
+	even, odd := make([]reg.VecVirtual, 2*count), make([]reg.VecVirtual, 2*count)
+	for i := range even {
+		even[i], odd[i] = s.loaded(Mem{Base: src, Disp: i % 2 * s.bytes}), s.vec()
+		s.xor(odd[i], odd[i], odd[i])
+	}
 	pairs, j := param("scratch"), param("h")
-	Label("terms")
-	c := s.factor(Mem{Base: cs})
-	s.muladd(Mem{Base: pairs}, c.re, even)
-	s.muladd(Mem{Base: pairs, Disp: s.bytes}, c.im, odd)
-	ADDQ(Imm(uint64(2*s.size)), cs)
-	ADDQ(Imm(uint64(2*s.bytes)), pairs)
+	name := fmt.Sprint("terms", count)
+	Label(name)
+	for part, sum := range [][]reg.VecVirtual{even, odd} {
+		v := [2]reg.VecVirtual{s.loaded(Mem{Base: pairs, Disp: 2 * part * s.bytes}), s.loaded(Mem{Base: pairs, Disp: (2*part + 1) * s.bytes})}
+		for k := range count {
+			c := s.vec()
+			s.broadcast(Mem{Base: cs, Disp: (2*k + part) * s.size}, c)
+			s.muladd(v[0], c, sum[2*k])
+			s.muladd(v[1], c, sum[2*k+1])
+		}
+	}
+	ADDQ(Imm(uint64(2*s.size*count)), cs)
+	ADDQ(U32(4*s.bytes), pairs)
 	DECQ(j)
-	JNZ(LabelRef("terms"))
-	s.load(s.times(s.plus(even, odd), s.factor(Mem{Base: first})), Mem{Base: up})
-	s.load(s.times(s.minus(even, odd), s.factor(Mem{Base: last})), Mem{Base: down})
-	ADDQ(row, up)
-	SUBQ(row, down)
-	ADDQ(Imm(uint64(2*s.size)), first)
-	SUBQ(Imm(uint64(2*s.size)), last)
-	DECQ(k)
-	JNZ(LabelRef("results"))
+	JNZ(LabelRef(name))
+	for k := range count {
+		f, l := s.factor(Mem{Base: first}), s.factor(Mem{Base: last})
+		for i := range 2 {
+			e, o := even[2*k+i], odd[2*k+i]
+			y := s.minus(e, o)
+			s.add(o, e, e)
+			s.load(s.times(e, f), Mem{Base: up, Disp: i * s.bytes})
+			s.load(s.times(y, l), Mem{Base: down, Disp: i * s.bytes})
+		}
+		ADDQ(row, up)
+		SUBQ(row, down)
+		ADDQ(Imm(uint64(2*s.size)), first)
+		SUBQ(Imm(uint64(2*s.size)), last)
+	}
 }
 
-// tangle turns two rows of the transform of half the length into two of the transform of reals, or the
-// other way round.
+// tangle turns rows of the transform of half the length into those of the transform of reals, or the
+// other way round: count pairs of rows, up and a from the first and down and b from the last on.
 func (s *isa) tangle() {
-	s.text("tangle", "sets up and down to h·(a+b̄) ± tw·(a-b̄), the second conjugated, in rows of row bytes; conj has the sign bits of imaginary parts.",
-		"up, down, a, b, tw, conj, h *%s, row int")
-	up, down, a, b, row := param("up"), param("down"), param("a"), param("b"), param("row")
-	w, conj, h := s.factor(Mem{Base: param("tw")}), s.loaded(Mem{Base: param("conj")}), s.vec()
+	s.text("tangle", "sets up and down to h·(a+b̄) ± tw·(a-b̄), the second conjugated, in count rows of row bytes, of which those of down and b are one before the other; conj has the sign bits of imaginary parts.",
+		"up, down, a, b, tw, conj, h *%s, row, count int")
+	up, down, a, b, tw, row, count := param("up"), param("down"), param("a"), param("b"), param("tw"), param("row"), param("count")
+	conj, h := s.loaded(Mem{Base: param("conj")}), s.vec()
 	s.broadcast(Mem{Base: param("h")}, h)
 	at := GP64()
+	Label("rows")
+	w := s.factor(Mem{Base: tw})
 	XORQ(at, at)
 	Label("next")
 	x, y := s.loaded(Mem{Base: a, Index: at, Scale: 1}), s.loaded(Mem{Base: b, Index: at, Scale: 1})
@@ -260,6 +350,13 @@ func (s *isa) tangle() {
 	ADDQ(Imm(uint64(s.bytes)), at)
 	CMPQ(at, row)
 	JLT(LabelRef("next"))
+	ADDQ(row, up)
+	ADDQ(row, a)
+	SUBQ(row, down)
+	SUBQ(row, b)
+	ADDQ(Imm(uint64(2*s.size)), tw)
+	DECQ(count)
+	JNZ(LabelRef("rows"))
 	VZEROUPPER()
 	RET()
 }
@@ -299,15 +396,53 @@ func (s *isa) scale() {
 	RET()
 }
 
+// square moves blocks of two by two complex numbers of 16 bytes: what lies across in src lies down in dst.
+// There are outer times inner blocks; in bytes, sources are srcOuter and srcInner apart, and so on, and
+// the two lines of a block srcLine and dstLine.
+func square() {
+	TEXT("squareAVX", NOSPLIT, "func(dst, src *float64, srcLine, dstLine, srcOuter, srcInner, dstOuter, dstInner, outer, inner int)")
+	Doc("squareAVX transposes outer times inner blocks of two by two numbers of 16 bytes.")
+	Pragma("noescape")
+	dst, src, srcLine, dstLine := param("dst"), param("src"), param("srcLine"), param("dstLine")
+	srcInner, dstInner, outer := param("srcInner"), param("dstInner"), param("outer")
+	to, from, n := GP64(), GP64(), GP64()
+	Label("outer")
+	MOVQ(dst, to)
+	MOVQ(src, from)
+	Load(Param("inner"), n)
+	Label("inner")
+	a, b, x, y := YMM(), YMM(), YMM(), YMM()
+	VMOVUPD(Mem{Base: from}, a)
+	VMOVUPD(Mem{Base: from, Index: srcLine, Scale: 1}, b)
+	VINSERTF128(Imm(1), b.AsX(), a, x)
+	VPERM2F128(Imm(0x31), b, a, y)
+	VMOVUPD(x, Mem{Base: to})
+	VMOVUPD(y, Mem{Base: to, Index: dstLine, Scale: 1})
+	ADDQ(srcInner, from)
+	ADDQ(dstInner, to)
+	DECQ(n)
+	JNZ(LabelRef("inner"))
+	ADDQ(param("srcOuter"), src)
+	ADDQ(param("dstOuter"), dst)
+	DECQ(outer)
+	JNZ(LabelRef("outer"))
+	VZEROUPPER()
+	RET()
+}
+
 func main() {
 	ConstraintExpr("amd64,!noasm")
 	for _, s := range isas {
 		s.pass2()
 		s.pass4()
+		s.small(3)
+		s.small(5)
+		s.small(7)
 		s.odd()
 		s.tangle()
 		s.rows()
 		s.scale()
 	}
+	square()
 	Generate()
 }
