@@ -125,15 +125,12 @@ func TestForksThatAssignOneVariable(t *testing.T) {
 	wantValue(t, a, v, 3)
 }
 
-// What a fork records between two syncs has the values of one moment.
-func TestViewOfAFork(t *testing.T) {
-	ctx := t.Context()
-	s := newSession(t)
-	f := s.Fork()
-	a, b := NewVariable(s.With().Zeros(1)), NewVariable(s.With().Zeros(1))
-	step := func() {
+// twoCounters returns two variables that are zero, and a step that adds one to each.
+func twoCounters(t *testing.T, s *Session) (a, b *Variable, step func()) {
+	a, b = NewVariable(s.With().Zeros(1)), NewVariable(s.With().Zeros(1))
+	return a, b, func() {
 		t.Helper()
-		if err := s.Step(ctx, func() error {
+		if err := s.Step(t.Context(), func() error {
 			a.Assign(a.Value().Add(1))
 			b.Assign(b.Value().Add(1))
 			return nil
@@ -141,6 +138,13 @@ func TestViewOfAFork(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// What a fork records between two syncs has the values of one moment.
+func TestViewOfAFork(t *testing.T) {
+	s := newSession(t)
+	f := s.Fork()
+	a, b, step := twoCounters(t, s)
 	step()
 	x := a.ValueIn(f)
 	step()
@@ -158,17 +162,7 @@ func TestSnapshot(t *testing.T) {
 	ctx := t.Context()
 	s := newSession(t)
 	f := s.Fork()
-	a, b := NewVariable(s.With().Zeros(1)), NewVariable(s.With().Zeros(1))
-	step := func() {
-		t.Helper()
-		if err := s.Step(ctx, func() error {
-			a.Assign(a.Value().Add(1))
-			b.Assign(b.Value().Add(1))
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	a, b, step := twoCounters(t, s)
 	step()
 	a.Assign(a.Value().Add(100)) // pending, so in no snapshot
 	snap := s.Snapshot(a)

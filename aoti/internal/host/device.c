@@ -81,23 +81,7 @@ lori_storage *lori_device_alloc(int64_t nbytes)
 
 lori_tensor *lori_device_empty(int64_t ndim, const int64_t *sizes, const int64_t *strides, int32_t dtype)
 {
-	int64_t dense[MAX_DIMS], numel, reach, nbytes;
-	if (ndim < 0 || ndim > MAX_DIMS) {
-		lori_fail("a tensor of %lld dimensions; %d are the most", (long long)ndim, MAX_DIMS);
-		return NULL;
-	}
-	if (!strides) {
-		lori_row_major(ndim, sizes, dense);
-		strides = dense;
-	}
-	if (lori_extent(ndim, sizes, strides, &numel, &reach) != LORI_OK)
-		return NULL;
-	if (__builtin_mul_overflow(reach, lori_dtype_size(dtype), &nbytes)) {
-		lori_fail("the size of a tensor overflows");
-		return NULL;
-	}
-	lori_storage *s = lori_device_alloc(nbytes);
-	return s ? lori_tensor_over(s, ndim, sizes, strides, 0, dtype) : NULL;
+	return lori_tensor_empty_in(lori_device_alloc, ndim, sizes, strides, dtype);
 }
 
 lori_tensor *lori_device_tensor(uintptr_t address, int64_t nbytes, uintptr_t held, int64_t ndim, const int64_t *sizes,

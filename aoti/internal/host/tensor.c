@@ -136,7 +136,8 @@ lori_tensor *lori_tensor_over(lori_storage *s, int64_t ndim, const int64_t *size
 	return t;
 }
 
-lori_tensor *lori_tensor_empty(int64_t ndim, const int64_t *sizes, const int64_t *strides, int32_t dtype)
+lori_tensor *lori_tensor_empty_in(lori_storage *(*alloc)(int64_t), int64_t ndim, const int64_t *sizes,
+				  const int64_t *strides, int32_t dtype)
 {
 	int64_t dense[MAX_DIMS], numel, reach, nbytes;
 	if (ndim < 0 || ndim > MAX_DIMS) {
@@ -153,8 +154,13 @@ lori_tensor *lori_tensor_empty(int64_t ndim, const int64_t *sizes, const int64_t
 		lori_fail("the size of a tensor overflows");
 		return NULL;
 	}
-	lori_storage *s = lori_alloc(nbytes);
+	lori_storage *s = alloc(nbytes);
 	return s ? lori_tensor_over(s, ndim, sizes, strides, 0, dtype) : NULL;
+}
+
+lori_tensor *lori_tensor_empty(int64_t ndim, const int64_t *sizes, const int64_t *strides, int32_t dtype)
+{
+	return lori_tensor_empty_in(lori_alloc, ndim, sizes, strides, dtype);
 }
 
 lori_tensor *lori_tensor_borrow(void *data, int64_t nbytes, int64_t ndim, const int64_t *sizes,

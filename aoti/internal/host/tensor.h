@@ -146,6 +146,9 @@ lori_tensor *lori_tensor_over(lori_storage *s, int64_t ndim, const int64_t *size
 // lori_tensor_empty returns a handle to new memory. strides may be NULL for the
 // row-major ones.
 lori_tensor *lori_tensor_empty(int64_t ndim, const int64_t *sizes, const int64_t *strides, int32_t dtype);
+// lori_tensor_empty_in is lori_tensor_empty in memory of alloc.
+lori_tensor *lori_tensor_empty_in(lori_storage *(*alloc)(int64_t nbytes), int64_t ndim, const int64_t *sizes,
+				  const int64_t *strides, int32_t dtype);
 // lori_tensor_borrow returns a handle over memory of nbytes that is lent for one
 // call.
 lori_tensor *lori_tensor_borrow(void *data, int64_t nbytes, int64_t ndim, const int64_t *sizes,
