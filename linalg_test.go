@@ -58,3 +58,31 @@ func TestCholeskyInverse(t *testing.T) {
 		}
 	}
 }
+
+// What lu_unpack gives multiplies to the matrix, exactly where one triangle is a permutation's, also for
+// matrices that are not square and in both dtypes.
+func TestLUUnpack(t *testing.T) {
+	ctx := context.Background()
+	for _, dtype := range []DType{F32, F64} {
+		for _, s := range [][2]int{{1, 1}, {2, 5}, {5, 2}, {20, 20}, {17, 40}, {40, 17}} {
+			for _, batch := range []int{0, 1, 3} {
+				a := With(As(dtype)).Randn(batch, s[0], s[1])
+				lu, pivots := LinalgLUFactor(a)
+				p, l, u := LUUnpack(lu, pivots)
+				k := min(s[0], s[1])
+				for what, off := range map[string]*Tensor{
+					"product":  p.MatMul(l).MatMul(u).Sub(a),
+					"lower":    l.Sub(lu.Narrow(2, 0, k).Tril(DiagonalOffset(-1)).Add(With(As(dtype)).Eye(s[0]).Narrow(1, 0, k))),
+					"permuted": p.MatMul(p.Transpose(1, 2)).Sub(With(As(dtype)).Eye(s[0])),
+				} {
+					v, err := Read[float64](ctx, off.Cast(F64).Flatten())
+					for _, x := range v {
+						if !(math.Abs(x) < 1e-4) || what == "lower" && x != 0 {
+							t.Fatalf("%v %v, batch of %d: %s off by %v, %v", dtype, s, batch, what, x, err)
+						}
+					}
+				}
+			}
+		}
+	}
+}

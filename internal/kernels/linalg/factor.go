@@ -24,7 +24,7 @@ var errNotConverged = errors.New("the algorithm failed to converge because the i
 var families = map[ir.Op]family{
 	aten.LinalgCholeskyEx:         {core: []int{2}, make: cholesky},
 	aten.LinalgLUFactorEx:         {core: []int{2}, make: factor},
-	aten.LUUnpack:                 {core: []int{2, 1}, make: unpack},
+	aten.LUUnpack:                 {core: []int{2, 1}, move: unpack, cost: unpackCost},
 	aten.LinalgLUSolve:            {core: []int{2, 1, 2}, make: solveFactored, cost: solveCost},
 	aten.LinalgDet:                {core: []int{2}, make: determinant, vectors: true},
 	aten.LinalgSolveTriangular:    {core: []int{2, 2}, make: solveTriangular},
@@ -79,38 +79,6 @@ func factor(a ir.Args) kernel {
 		}
 		if check && out[2][0] != 0 {
 			return fmt.Errorf("the diagonal element %v of U is zero: the matrix is singular", out[2][0])
-		}
-		return nil
-	}
-}
-
-func unpack(a ir.Args) kernel {
-	m, n := sizes(a.In[0])
-	k, data, order := min(m, n), a.Bool("unpack_data"), a.Bool("unpack_pivots")
-	return func(in, out [][]float64) error {
-		for i := 0; i < m && data; i++ {
-			row := in[0][i*n : (i+1)*n]
-			copy(out[1][i*k:], row[:min(i, k)])
-			if i < k {
-				out[1][i*k+i] = 1
-				copy(out[2][i*n+i:], row[i:])
-			}
-		}
-		if !order {
-			return nil
-		}
-		rows := make([]int, m)
-		for i := range rows {
-			rows[i] = i
-		}
-		for i, p := range in[1] {
-			if p < 1 || p > float64(m) {
-				return fmt.Errorf("pivot %v of %d rows", p, m)
-			}
-			rows[i], rows[int(p)-1] = rows[int(p)-1], rows[i]
-		}
-		for i, r := range rows {
-			out[0][r*m+i] = 1
 		}
 		return nil
 	}

@@ -18,12 +18,16 @@ import (
 // has no result.
 type kernel func(in, out [][]float64) error
 
+// mover is as kernel, but of elements as they lie in the tensors, and results do not begin as zeros.
+type mover func(in, out [][]byte) error
+
 // family is how the kernels of an op are made.
 type family struct {
 	// core has for each operand the number of its last dimensions that are one element of the
 	// batch; those in front broadcast together.
 	core []int
 	make func(a ir.Args) kernel
+	move func(a ir.Args) mover // in place of make for an op that computes nothing
 	// vectors says that the kernel leaves out all results but that of the values where they are nil.
 	vectors bool
 	cost    func(a ir.Args) float64 // nanoseconds for an element, roughly; nil for a matrix's cube
@@ -46,7 +50,8 @@ type Call struct {
 	Nanos float64
 
 	kernel  kernel
-	vectors bool // can be left out
+	mover   mover // if there is one it takes the kernel's place
+	vectors bool  // can be left out
 	in, out []operand
 }
 
@@ -72,7 +77,12 @@ func New(a ir.Args, outs []ir.Shape) *Call {
 	if cost == nil {
 		cost = cube
 	}
-	c := &Call{Batch: batch.Numel(), kernel: f.make(a), vectors: f.vectors, Nanos: cost(a)}
+	c := &Call{Batch: batch.Numel(), vectors: f.vectors, Nanos: cost(a)}
+	if f.move != nil {
+		c.mover = f.move(a)
+	} else {
+		c.kernel = f.make(a)
+	}
 	for i, v := range a.In {
 		own := batchOf(v.Shape(), f.core[i])
 		o := operandOf(v.Shape(), own.Numel())
@@ -127,43 +137,85 @@ func cube(a ir.Args) float64 {
 // Run computes elements lo to hi-1 of the batch. in and out are the elements of dense operands and
 // results. It panics with an error wrapping ir.ErrLinAlg where the data has no result.
 func (c *Call) Run(in, out [][]byte, lo, hi int) {
-	values := func(os []operand) [][]float64 {
-		v := make([][]float64, len(os))
-		for i, o := range os {
-			if !o.none {
-				v[i] = make([]float64, o.n)
-			}
-		}
-		return v
-	}
-	x, y := values(c.in), values(c.out)
+	one := c.computer()
 	for b := lo; b < hi; b++ {
-		for i, o := range c.in {
-			o.read(x[i], in[i], b)
-		}
-		for i := range y {
-			clear(y[i])
-		}
-		if err := c.kernel(x, y); err != nil {
+		if err := one(in, out, b); err != nil {
 			panic(fmt.Errorf("%w: batch element %d: %w", ir.ErrLinAlg, b, err))
-		}
-		for i, o := range c.out {
-			if o.none {
-				continue
-			}
-			o.write(out[i], y[i], b)
 		}
 	}
 }
 
-func (o *operand) read(x []float64, data []byte, b int) {
+// computer returns what computes an element of the batch, with memory of its own.
+func (c *Call) computer() func(in, out [][]byte, b int) error {
+	if c.mover != nil {
+		x, y := make([][]byte, len(c.in)), make([][]byte, len(c.out))
+		return func(in, out [][]byte, b int) error {
+			for i, o := range c.in {
+				x[i] = o.bytes(in[i], b)
+			}
+			for i, o := range c.out {
+				y[i] = o.bytes(out[i], b)
+			}
+			return c.mover(x, y)
+		}
+	}
+	x, y := converted(c.in), converted(c.out)
+	return func(in, out [][]byte, b int) error {
+		for i, o := range c.in {
+			x[i] = o.read(x[i], o.bytes(in[i], b))
+		}
+		for i, o := range c.out {
+			if o.dtype == ir.F64 && !o.none {
+				y[i] = numbers[float64](o.bytes(out[i], b))
+			}
+			clear(y[i])
+		}
+		if err := c.kernel(x, y); err != nil {
+			return err
+		}
+		for i, o := range c.out {
+			if !o.none {
+				o.write(o.bytes(out[i], b), y[i])
+			}
+		}
+		return nil
+	}
+}
+
+// converted has room for the numbers of operands that are not of float64, which kernels take as they lie.
+func converted(os []operand) [][]float64 {
+	v := make([][]float64, len(os))
+	for i, o := range os {
+		if !o.none && o.dtype != ir.F64 {
+			v[i] = make([]float64, o.n)
+		}
+	}
+	return v
+}
+
+// bytes returns element b of the batch.
+func (o *operand) bytes(data []byte, b int) []byte {
 	if o.from != nil {
 		b = o.from[b]
 	}
-	data = data[b*o.n*o.dtype.Size():]
-	if o.dtype == ir.F32 { // the others take longer
-		dense.Widen(x, singles(data, len(x)))
-		return
+	size := o.n * o.dtype.Size()
+	return data[b*size:][:size]
+}
+
+// numbers returns the numbers of the storage of a tensor, whose elements are aligned.
+func numbers[T float32 | float64 | int32](data []byte) []T {
+	var one T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), len(data)/int(unsafe.Sizeof(one)))
+}
+
+// read returns the numbers of data, in x unless they are of float64.
+func (o *operand) read(x []float64, data []byte) []float64 {
+	switch o.dtype {
+	case ir.F64:
+		return numbers[float64](data)
+	case ir.F32:
+		dense.Widen(x, numbers[float32](data))
+		return x
 	}
 	for i := range x {
 		if o.dtype.IsFloat() {
@@ -172,20 +224,19 @@ func (o *operand) read(x []float64, data []byte, b int) {
 			x[i] = float64(elements.Int(o.dtype, data, i))
 		}
 	}
+	return x
 }
 
-// singles returns n numbers of the storage of a tensor, whose elements are aligned.
-func singles(data []byte, n int) []float32 {
-	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(data[:4*n]))), n)
-}
-
-func (o *operand) write(data []byte, x []float64, b int) {
-	size := o.dtype.Size()
-	if o.dtype == ir.F32 {
-		dense.Narrow(singles(data[b*o.n*size:], len(x)), x)
+// write writes the numbers x to data, where those of float64 are already.
+func (o *operand) write(data []byte, x []float64) {
+	switch o.dtype {
+	case ir.F64:
+		return
+	case ir.F32:
+		dense.Narrow(numbers[float32](data), x)
 		return
 	}
-	to := data[b*o.n*size:][:0]
+	to := data[:0]
 	for _, v := range x {
 		if o.dtype.IsFloat() {
 			to = elements.AppendFloat(to, o.dtype, v)
