@@ -109,7 +109,10 @@ func convolution[T conv.Element, A conv.Float](c *call) {
 
 // plan makes ready for packed filters.
 func (r *convRun[T, A]) plan(c *call, g conv.Geometry, n int) {
-	r.call.Plan = conv.New[T, A](g, imageLayout(r.in, n), conv.ChannelsFirst(g.Groups*g.COut, g.Out), c.l.limiter.Threads(), !r.steady)
+	y := conv.ChannelsFirst(g.Groups*g.COut, g.Out)
+	g, x, strides := batchInKernel(c.met(g, n), imageLayout(r.in, n), r.strides)
+	r.strides = strides
+	r.call.Plan = conv.New[T, A](g, x, y, c.l.limiter.Threads(), !r.steady)
 	w := conv.WeightsWithout[A](g, r.call.Plan.Form())
 	r.packed = c.l.bytesTemp(sizeOf[A](), w.Len())
 	r.call.Weights, r.call.FilterStrides = w, r.strides

@@ -3,6 +3,7 @@ package conv
 import (
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 )
@@ -78,19 +79,50 @@ func (c *Call[T, A]) depthwise(w *worker[A], u *unit, x unsafe.Pointer, imageSte
 func setDepthwise[A Float, T Element](w *Weights[A], filters []T, s [5]int) {
 	n := padded(w.set, w.g.Groups)
 	clear(w.data)
+	scratch := borrow[A]()
+	defer scratch.release()
+	k := w.g.Kernel
+	whole := !w.g.Transposed && s[4] == 1 && (k[1] == 1 || s[3] == k[2]) && (k[0] == 1 || s[2] == k[1]*k[2])
 	for i := range w.phases {
 		at := w.starts[i]
 		ph := &w.phases[i]
+		if whole {
+			depthwiseRow(scratch, w.data[at:], n, filters, s[0], w.g.Groups, ph.depth)
+			continue
+		}
 		for _, t0 := range ph.dims[0].taps {
 			for _, t1 := range ph.dims[1].taps {
+				row := filters[t0.k*s[2]+t1.k*s[3]:]
+				if !w.g.Transposed && s[4] == 1 {
+					depthwiseRow(scratch, w.data[at:], n, row, s[0], w.g.Groups, k[2])
+					at += n * k[2]
+					continue
+				}
 				for _, t2 := range ph.dims[2].taps {
-					k := t0.k*s[2] + t1.k*s[3] + t2.k*s[4]
 					for c := range w.g.Groups {
-						w.data[at+c] = vec.Wide[A](filters[k+c*s[0]])
+						w.data[at+c] = vec.Wide[A](row[t2.k*s[4]+c*s[0]])
 					}
 					at += n
 				}
 			}
 		}
+	}
+}
+
+// depthwiseRow packs adjoining taps of filters that are stride elements apart, chunkElements at a time.
+func depthwiseRow[A Float, T Element](scratch *worker[A], dst []A, n int, src []T, stride, filters, taps int) {
+	wide, same := any(src).([]A)
+	step := max(chunkElements/filters, 1)
+	for from := 0; from < taps; from += step {
+		some := min(step, taps-from)
+		if same {
+			gemm.Transpose(dst[from*n:], n, wide[from:], stride, filters, some)
+			continue
+		}
+		scratch.line = grow(scratch.line, filters*some)
+		for c := range filters {
+			vec.Load(scratch.line[c*some:], src[c*stride+from:][:some])
+		}
+		gemm.Transpose(dst[from*n:], n, scratch.line, some, filters, some)
 	}
 }

@@ -45,6 +45,7 @@ type Plan[A Float] struct {
 	filters, plain Weights[A]
 
 	columnwise bool   // a depthwise convolution
+	across     bool   // the rows of a tile are positions of one place in several images
 	direct     bool   // the image is read where it lies
 	region     Layout // of the image as tiles see it: x's, or that of the copy
 	regLen     int    // elements of the copy of one image's part
@@ -213,6 +214,10 @@ func (p *Plan[A]) block(procs int) {
 	if p.columnwise {
 		pixels = max(depthwiseElements/p.g.CIn, wide)
 	}
+	if p.across = !p.columnwise && p.acrossImages(most[2]); p.across {
+		p.blockAcross(procs, most, span)
+		return
+	}
 	p.images = 1
 	p.cols = most[2]
 	if p.cols > pixels*2 {
@@ -220,9 +225,7 @@ func (p *Plan[A]) block(procs int) {
 	}
 	p.rows = min(max(pixels/p.cols, 1), most[1])
 	if !p.direct {
-		for p.rows > 1 && p.extent(p.rows, p.cols, span)*p.size > regionBytes {
-			p.rows = (p.rows + 1) / 2
-		}
+		p.fewerRows(span, regionBytes)
 	}
 	if p.rows == most[1] && p.cols == most[2] {
 		p.images = min(max(pixels/(p.rows*p.cols), 1), p.g.N)
@@ -231,15 +234,7 @@ func (p *Plan[A]) block(procs int) {
 		p.panels = 1
 	}
 	p.chunk = p.panels
-	total := func() int {
-		n := 0
-		for i := range p.tableRow {
-			c := &p.tableRow[i].count
-			n += c[0] * ceil(c[1], p.rows) * ceil(c[2], p.cols)
-		}
-		return n * ceil(p.g.N, p.images) * p.g.Groups * ceil(p.panels, p.chunk)
-	}
-	for procs > 1 && total() < unitsPerWorker*procs {
+	for procs > 1 && p.total() < unitsPerWorker*procs {
 		switch {
 		case p.images > 1:
 			p.images = (p.images + 1) / 2
@@ -253,6 +248,28 @@ func (p *Plan[A]) block(procs int) {
 			return
 		}
 	}
+}
+
+// fewerRows halves the rows of a unit until the part of the image that they meet has so many bytes at
+// most, or until fewer rows need hardly less of it, since the kernel is as large.
+func (p *Plan[A]) fewerRows(span [3]int, most int) {
+	for p.rows > 1 && p.extent(p.rows, p.cols, span)*p.size > most {
+		half := (p.rows + 1) / 2
+		if 4*p.extent(half, p.cols, span) > 3*p.extent(p.rows, p.cols, span) {
+			return
+		}
+		p.rows = half
+	}
+}
+
+// total returns how many units the blocks make.
+func (p *Plan[A]) total() int {
+	n := 0
+	for i := range p.tableRow {
+		c := &p.tableRow[i].count
+		n += c[0] * ceil(c[1], p.rows) * ceil(c[2], p.cols)
+	}
+	return n * ceil(p.g.N, p.images) * p.g.Groups * ceil(p.panels, p.chunk)
 }
 
 // balanced returns the size of blocks of about the given size that divide n
@@ -305,6 +322,9 @@ func (p *Plan[A]) layRegion() {
 		// An odd number of lines spreads the channels over the cache.
 		r.Channel = (ceil(ext[0]*r.Spatial[0], line) | 1) * line
 		p.regLen = p.g.CIn * r.Channel
+	}
+	if p.across { // so that the images of a tile spread over the cache, too
+		p.regLen = (ceil(p.regLen, line) | 1) * line
 	}
 }
 

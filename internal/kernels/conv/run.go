@@ -136,7 +136,7 @@ func (c *Call[T, A]) unit(w *worker[A], u *unit) {
 	}
 	for panel := u.panel; panel < u.panelsEnd; {
 		width := tile.One
-		if panel+1 < u.panelsEnd && !c.tall(u.wn) {
+		if panel+1 < u.panelsEnd && !c.tall(u) {
 			width = tile.Two
 		} else if 2*(p.g.COut-panel*p.set.Width) <= p.set.Width {
 			width = tile.Half
@@ -146,10 +146,13 @@ func (c *Call[T, A]) unit(w *worker[A], u *unit) {
 	}
 }
 
-// tall reports whether rows of n outputs are for tiles of one panel, which have
+// tall reports whether the unit's outputs are for tiles of one panel, which have
 // more rows than those of two.
-func (c *Call[T, A]) tall(n int) bool {
-	set := c.Plan.set
+func (c *Call[T, A]) tall(u *unit) bool {
+	set, n := c.Plan.set, u.wn
+	if c.Plan.across {
+		n = u.nn
+	}
 	one, two := set.Rows(tile.One), set.Rows(tile.Two)
 	return n > two || one == two
 }
@@ -295,6 +298,10 @@ func (s *sink[A]) positions(a *tile.Args[A], p *Plan[A], u *unit, ct cut, first,
 			from, add = add, s.add
 		}
 	}
+	if p.across {
+		s.positionsAcross(a, p, u, x, from, add, to)
+		return
+	}
 	a.XStep, a.InitStep, a.AddStep, a.CStep = x.col, from.col, add.col, to.col
 	tiles := ceil(u.wn, p.set.Rows(s.width))
 	for img := range u.nn {
@@ -309,5 +316,24 @@ func (s *sink[A]) positions(a *tile.Args[A], p *Plan[A], u *unit, ct cut, first,
 				col = end
 			}
 		}
+	}
+}
+
+// positionsAcross is positions by tiles that go across images.
+func (s *sink[A]) positionsAcross(a *tile.Args[A], p *Plan[A], u *unit, x, from, add, to place) {
+	a.XStep, a.InitStep, a.AddStep, a.CStep = x.image, from.image, add.image, to.image
+	tiles := ceil(u.nn, p.set.Rows(s.width))
+	for t, img := 0, 0; t < tiles; t++ {
+		end := (t + 1) * u.nn / tiles
+		for row := range u.hn {
+			for col := range u.wn {
+				a.X = x.of(img, row, col)
+				a.Init = from.of(img, row, col)
+				a.Add = add.of(img, row, col)
+				a.C = to.of(img, row, col)
+				p.set.Run(a, end-img, s.width)
+			}
+		}
+		img = end
 	}
 }
