@@ -221,6 +221,10 @@ var geometries = []struct {
 	{"transposed dense", transposed(geometry(1, 1, 20, 35, plane(1, 6), plane(1, 3), cube(1), plane(0, 1), cube(1)), 0)},
 	{"transposed sparse", transposed(geometry(1, 1, 4, 4, plane(1, 3), plane(1, 2), plane(1, 3), cube(0), cube(1)), 2)},
 	{"transposed groups", transposed(geometry(2, 2, 3, 4, plane(1, 4), plane(1, 4), plane(1, 2), plane(0, 1), plane(1, 3)), 1)},
+	{"transposed odd", transposed(geometry(2, 1, 3, 20, plane2(1, 5, 33), plane(1, 3), plane(1, 2), plane(0, 1), cube(1)), 0)},
+	{"transposed by three", transposed(geometry(1, 1, 7, 33, plane2(1, 4, 9), plane(1, 5), plane2(1, 3, 3), plane(0, 1), cube(1)), 1)},
+	{"transposed without taps", transposed(geometry(2, 1, 5, 4, plane(1, 4), cube(1), plane(1, 2), cube(0), cube(1)), 1)},
+	{"transposed depthwise", transposed(geometry(2, 19, 1, 1, plane2(1, 5, 7), plane(1, 3), plane(1, 2), plane(0, 1), cube(1)), 1)},
 	{"transposed 1d", transposed(geometry(1, 1, 5, 6, line(1, 8), line(1, 16), line(1, 8), line(0, 4), cube(1)), 0)},
 	{"transposed 3d", transposed(geometry(1, 1, 2, 3, cube(3), cube(3), cube(2), cube(1), cube(1)), 1)},
 }

@@ -24,14 +24,14 @@ func padded[A Float](set *tile.Set[A], channels int) int {
 	return ceil(channels, set.Lanes()) * set.Lanes()
 }
 
-// depthwiseTable lists the taps of a phase.
-func (p *Plan[A]) depthwiseTable(ph *planPhase) {
+// depthwiseTable lists the taps of a member of a phase.
+func (p *Plan[A]) depthwiseTable(ph *planPhase, m *member) {
 	r := &p.region
 	for _, t0 := range ph.dims[0].taps {
 		for _, t1 := range ph.dims[1].taps {
-			for _, t2 := range ph.dims[2].taps {
+			for _, t2 := range m.taps {
 				off := (t0.off-ph.min[0])*r.Spatial[0] + (t1.off-ph.min[1])*r.Spatial[1] + (t2.off-ph.min[2])*r.Spatial[2]
-				ph.segs = append(ph.segs, off*p.size)
+				m.segs = append(m.segs, off*p.size)
 			}
 		}
 	}
@@ -50,27 +50,37 @@ func (c *Call[T, A]) depthwise(w *worker[A], u *unit, x unsafe.Pointer, imageSte
 	a := &w.args
 	a.Init = unsafe.Pointer(unsafe.SliceData(w.bias))
 	a.Lo, a.Hi = s.lo, s.hi
-	a.W = tile.Zeros
-	if a.NSegs = len(u.ph.segs); a.NSegs > 0 {
-		a.W = unsafe.Pointer(&c.Weights.data[c.Weights.starts[u.ph.index]])
-		a.Segs = unsafe.Pointer(&u.ph.segs[0])
-	}
 	a.Run, a.WStep = n/p.set.Lanes(), n*p.size
 	from := place{x, imageStep, p.g.inStep(1) * p.region.Spatial[1] * p.size, p.g.inStep(2) * p.region.Spatial[2] * p.size}
 	a.XStep, a.CStep = from.col, s.done.col
+	for i := range u.ph.members {
+		m := &u.ph.members[i]
+		a.W = tile.Zeros
+		if a.NSegs = len(m.segs); a.NSegs > 0 {
+			a.W = unsafe.Pointer(&c.Weights.data[c.Weights.starts[m.index]])
+			a.Segs = unsafe.Pointer(&m.segs[0])
+		}
+		done := s.done
+		done.at = unsafe.Add(done.at, i*n*p.size)
+		depthwiseTiles(a, p, u, &from, &done)
+	}
+	if !s.direct {
+		c.finish(w, u, 0, p.g.COut, n)
+	}
+}
+
+// depthwiseTiles computes the unit's positions of a member of its phase.
+func depthwiseTiles[A Float](a *tile.Args[A], p *Plan[A], u *unit, from, to *place) {
 	tiles := ceil(u.wn, p.set.DepthwiseRows())
 	for img := range u.nn {
 		for row := range u.hn {
 			for t, col := 0, 0; t < tiles; t++ {
 				end := (t + 1) * u.wn / tiles
-				a.X, a.C = from.of(img, row, col), s.done.of(img, row, col)
+				a.X, a.C = from.of(img, row, col), to.of(img, row, col)
 				p.set.RunDepthwise(a, end-col)
 				col = end
 			}
 		}
-	}
-	if !s.direct {
-		c.finish(w, u, 0, p.g.COut, n)
 	}
 }
 

@@ -22,14 +22,16 @@ func (c *Call[T, A]) finish(w *worker[A], u *unit, channel, n, step int) {
 		vec.Apply(c.Activation, w.sums)
 	}
 	rRow, rCol := u.ph.dims[1].step*r.Spatial[1], u.ph.dims[2].step*r.Spatial[2]
-	rows, cols := u.hn, u.wn
+	// Members whose outputs alternate may have one more together than the result has.
+	rows, wide := u.hn, u.wn*len(u.ph.members)
+	cols := min(wide, p.g.Out[2]-u.w*len(u.ph.members))
 	adjoin := c.Residual == nil || rCol == 1 && rRow == cols
-	if adjoin && p.y.Channel != 1 && yCol == 1 && yRow == cols {
-		rows, cols = 1, rows*cols // adjoining rows of a plane are one
+	if adjoin && p.y.Channel != 1 && yCol == 1 && yRow == cols && cols == wide {
+		rows, cols, wide = 1, rows*cols, rows*wide // adjoining rows of a plane are one
 	}
 	for img := range u.nn {
 		for row := range rows {
-			sums := w.sums[(img*rows+row)*cols*step:][:cols*step]
+			sums := w.sums[(img*rows+row)*wide*step:][:cols*step]
 			if c.Residual != nil {
 				c.addRow(w, sums, c.Residual[res+img*r.Batch+row*rRow:], n, step, cols, rCol)
 			}

@@ -59,19 +59,29 @@ type Plan[A Float] struct {
 	grain              int // units that are worth a goroutine
 }
 
-// planPhase is a phase with the outputs that an image of this Geometry has.
+// planPhase is a phase with the outputs that an image of this Geometry has, or those phases of the last
+// dimension together that are alike in the others. Their outputs alternate, so that whole rows of the
+// result are stored.
 type planPhase struct {
-	phase
-	index  int
-	count  [3]int // outputs
-	min    [3]int // smallest offset of a tap
-	span   [3]int // largest less smallest
-	blocks [2]int // of rows and columns
-	first  int    // unit
-	segs   []int  // offsets in bytes
-	run    int    // steps of a segment
-	kStep  int    // bytes between steps
-	cuts   []cut
+	dims    [3]dim // without the taps of the last
+	members []member
+	depth   int    // products in an output, of the deepest member
+	count   [3]int // outputs of the largest member
+	min     [3]int // smallest offset of a tap
+	span    [3]int // largest less smallest
+	blocks  [2]int // of rows and columns
+	first   int    // unit
+}
+
+// member is one phase.
+type member struct {
+	index int // in the Weights
+	depth int
+	taps  []tap // in the last dimension
+	segs  []int // offsets in bytes
+	run   int   // steps of a segment
+	kStep int   // bytes between steps
+	cuts  []cut
 }
 
 // cut is a block of the depth: segments seg..seg+n-1, of each the steps
@@ -119,10 +129,13 @@ func newPlan[T Element, A Float](g Geometry, x, y Layout, set *tile.Set[A], proc
 	}
 	p.layRegion()
 	for i := range p.tableRow {
-		if p.columnwise {
-			p.depthwiseTable(&p.tableRow[i])
-		} else {
-			p.table(&p.tableRow[i])
+		ph := &p.tableRow[i]
+		for k := range ph.members {
+			if p.columnwise {
+				p.depthwiseTable(ph, &ph.members[k])
+			} else {
+				p.table(ph, &ph.members[k])
+			}
 		}
 	}
 	p.count()
@@ -157,9 +170,22 @@ func flatten(g Geometry, x, y Layout) (Geometry, Layout, Layout) {
 // are inside the image.
 func (p *Plan[A]) phaseList() bool {
 	inside := true
-	for i, ph := range p.g.phases() {
-		pp := planPhase{phase: ph, index: i}
-		for d, dm := range ph.dims {
+	phases := p.g.phases()
+	together := 1 // of the last dimension, which are innermost in the list
+	if p.g.Transposed && p.y.Channel != 1 {
+		together = p.g.Stride[2]
+	}
+	for i := 0; i < len(phases); i += together {
+		pp := planPhase{dims: phases[i].dims}
+		var cols []tap
+		for k := range together {
+			ph := &phases[i+k]
+			cols = append(cols, ph.dims[2].taps...)
+			pp.members = append(pp.members, member{index: i + k, depth: ph.depth, taps: ph.dims[2].taps})
+			pp.depth = max(pp.depth, ph.depth)
+		}
+		pp.dims[2].taps = cols
+		for d, dm := range pp.dims {
 			if dm.first < p.g.Out[d] {
 				pp.count[d] = (p.g.Out[d] - dm.first + dm.step - 1) / dm.step
 			}
@@ -174,6 +200,9 @@ func (p *Plan[A]) phaseList() bool {
 			if lo < 0 || (pp.count[d]-1)*p.g.inStep(d)+hi >= p.g.In[d] {
 				inside = false
 			}
+		}
+		if together > 1 {
+			pp.dims[2].step = 1
 		}
 		if pp.count[0]*pp.count[1]*pp.count[2] > 0 {
 			p.tableRow = append(p.tableRow, pp)
@@ -328,41 +357,41 @@ func (p *Plan[A]) layRegion() {
 	}
 }
 
-// table lists the segments of a phase.
-func (p *Plan[A]) table(ph *planPhase) {
+// table lists the segments of a member of a phase.
+func (p *Plan[A]) table(ph *planPhase, m *member) {
 	r := &p.region
-	ph.run, ph.kStep = p.g.CIn, r.Channel*p.size
-	cols := ph.dims[2].taps
+	m.run, m.kStep = p.g.CIn, r.Channel*p.size
+	cols := m.taps
 	if r.Channel == 1 && r.Spatial[2] == p.g.CIn && consecutive(cols) {
-		ph.run *= len(cols)
+		m.run *= len(cols)
 		cols = cols[:1]
 	}
-	if ph.run == 0 {
+	if m.run == 0 {
 		return
 	}
 	for _, t0 := range ph.dims[0].taps {
 		for _, t1 := range ph.dims[1].taps {
 			for _, t2 := range cols {
 				off := (t0.off-ph.min[0])*r.Spatial[0] + (t1.off-ph.min[1])*r.Spatial[1] + (t2.off-ph.min[2])*r.Spatial[2]
-				ph.segs = append(ph.segs, off*p.size)
+				m.segs = append(m.segs, off*p.size)
 			}
 		}
 	}
 	most := max(panelBytes/(p.set.Width*p.size), 1)
-	if ph.run > most {
-		n := ceil(ph.run, most)
-		for s := range ph.segs {
+	if m.run > most {
+		n := ceil(m.run, most)
+		for s := range m.segs {
 			for i := range n {
-				from, to := i*ph.run/n, (i+1)*ph.run/n
-				ph.cuts = append(ph.cuts, cut{s, 1, from, to - from, s*ph.run + from})
+				from, to := i*m.run/n, (i+1)*m.run/n
+				m.cuts = append(m.cuts, cut{s, 1, from, to - from, s*m.run + from})
 			}
 		}
 		return
 	}
-	n := ceil(len(ph.segs), most/ph.run)
+	n := ceil(len(m.segs), most/m.run)
 	for i := range n {
-		from, to := i*len(ph.segs)/n, (i+1)*len(ph.segs)/n
-		ph.cuts = append(ph.cuts, cut{from, to - from, 0, ph.run, from * ph.run})
+		from, to := i*len(m.segs)/n, (i+1)*len(m.segs)/n
+		m.cuts = append(m.cuts, cut{from, to - from, 0, m.run, from * m.run})
 	}
 }
 
@@ -380,7 +409,9 @@ func (p *Plan[A]) count() {
 	for i := range p.tableRow {
 		ph := &p.tableRow[i]
 		ph.first = p.units
-		work += p.g.N * p.g.Groups * p.g.COut * ph.count[0] * ph.count[1] * ph.count[2] * ph.depth
+		for k := range ph.members {
+			work += p.g.N * p.g.Groups * p.g.COut * ph.count[0] * ph.count[1] * ph.count[2] * ph.members[k].depth
+		}
 		ph.blocks = [2]int{ceil(ph.count[1], p.rows), ceil(ph.count[2], p.cols)}
 		p.units += ceil(p.g.N, p.images) * p.g.Groups * ph.count[0] * ph.blocks[0] * ph.blocks[1] * ceil(p.panels, p.chunk)
 	}

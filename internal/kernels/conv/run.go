@@ -50,7 +50,7 @@ func (c *Call[T, A]) Run() {
 }
 
 // unit is the outputs of one unit: those of a phase of images n.. in group grp,
-// at depth d, in rows h.. and columns w.., for panels from..to-1.
+// at depth d, in rows h.. and columns w.. of each member, for panels from..to-1.
 type unit struct {
 	ph               *planPhase
 	n, nn            int
@@ -167,27 +167,37 @@ func (c *Call[T, A]) columns(w *worker[A], u *unit, filters *Weights[A], x unsaf
 	s.width = width
 	c.loadBias(w, u, channel, n)
 	s.bias = unsafe.Pointer(unsafe.SliceData(w.bias))
-	a := &w.args
-	a.Lo, a.Hi = A(math.Inf(-1)), A(math.Inf(1))
-	a.W, a.W2 = tile.Zeros, tile.Zeros
-	a.WStep = p.set.Width * p.size
-	weights := filters.data[u.grp*filters.group+filters.starts[u.ph.index]:]
-	panelLen := p.set.Width * u.ph.depth
-	if len(u.ph.cuts) == 0 {
-		a.NSegs = 0
-		s.positions(a, p, u, cut{}, true, true)
-	}
-	for i, ct := range u.ph.cuts {
-		a.Segs = unsafe.Pointer(&u.ph.segs[ct.seg])
-		a.NSegs, a.Run, a.KStep = ct.n, ct.run, u.ph.kStep
-		a.W = unsafe.Pointer(&weights[panel*panelLen+ct.k*p.set.Width])
-		if width == tile.Two {
-			a.W2 = unsafe.Pointer(&weights[(panel+1)*panelLen+ct.k*p.set.Width])
+	for i := range u.ph.members {
+		m := &u.ph.members[i]
+		if i > 0 { // their results are never direct
+			s.part.at = unsafe.Add(s.part.at, n*p.size)
+			s.done.at = s.part.at
 		}
-		s.positions(a, p, u, ct, i == 0, i == len(u.ph.cuts)-1)
+		s.member(&w.args, p, u, m, filters.data[u.grp*filters.group+filters.starts[m.index]:], panel)
 	}
 	if !s.direct {
 		c.finish(w, u, channel, min(n, p.g.COut-channel), n)
+	}
+}
+
+// member computes the unit's outputs of a member of its phase.
+func (s *sink[A]) member(a *tile.Args[A], p *Plan[A], u *unit, m *member, weights []A, panel int) {
+	a.Lo, a.Hi = A(math.Inf(-1)), A(math.Inf(1))
+	a.W, a.W2 = tile.Zeros, tile.Zeros
+	a.WStep = p.set.Width * p.size
+	panelLen := p.set.Width * m.depth
+	if len(m.cuts) == 0 {
+		a.NSegs = 0
+		s.positions(a, p, u, cut{}, true, true)
+	}
+	for i, ct := range m.cuts {
+		a.Segs = unsafe.Pointer(&m.segs[ct.seg])
+		a.NSegs, a.Run, a.KStep = ct.n, ct.run, m.kStep
+		a.W = unsafe.Pointer(&weights[panel*panelLen+ct.k*p.set.Width])
+		if s.width == tile.Two {
+			a.W2 = unsafe.Pointer(&weights[(panel+1)*panelLen+ct.k*p.set.Width])
+		}
+		s.positions(a, p, u, ct, i == 0, i == len(m.cuts)-1)
 	}
 }
 
@@ -238,10 +248,11 @@ func (c *Call[T, A]) sink(w *worker[A], u *unit, channel, n int) sink[A] {
 		simple = c.Residual == nil
 	}
 	s.direct = same && clamp && simple && p.y.Channel == 1 && channel+n <= p.g.COut
-	if !s.direct || len(u.ph.cuts) > 1 {
-		w.sums = grow(w.sums, u.nn*u.hn*u.wn*n)
+	if !s.direct || len(u.ph.members[0].cuts) > 1 {
+		wide := u.wn * len(u.ph.members)
+		w.sums = grow(w.sums, u.nn*u.hn*wide*n)
 		col := n * p.size
-		s.part = place{unsafe.Pointer(unsafe.SliceData(w.sums)), u.hn * u.wn * col, u.wn * col, col}
+		s.part = place{unsafe.Pointer(unsafe.SliceData(w.sums)), u.hn * wide * col, wide * col, len(u.ph.members) * col}
 	}
 	s.done = s.part
 	if clamp && c.Residual == nil && !c.scales() || s.direct {
@@ -261,7 +272,7 @@ func (c *Call[T, A]) sink(w *worker[A], u *unit, channel, n int) sink[A] {
 // origin returns where the unit's first output of a channel is.
 func (c *Call[T, A]) origin(l *Layout, u *unit, channel int) int {
 	at := u.n*l.Batch + (u.grp*c.Plan.g.COut+channel)*l.Channel
-	for d, j := range [3]int{u.d, u.h, u.w} {
+	for d, j := range [3]int{u.d, u.h, u.w * len(u.ph.members)} {
 		at += (u.ph.dims[d].first + j*u.ph.dims[d].step) * l.Spatial[d]
 	}
 	return at
