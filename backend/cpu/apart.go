@@ -31,6 +31,8 @@ const (
 	apartLine = 1 << 12
 	// apartLeast is how many columns there are at least, and rows that adjoin.
 	apartLeast = 8
+	// apartShort is how many rows there are at least of lines that are computed beside each other.
+	apartShort = 3
 )
 
 // setApart finds such operands of a kernel, and tells its loop.
@@ -53,7 +55,11 @@ func setApart(k *fuse.Kernel) (list []apart) {
 	}
 	for i := range k.Args {
 		a := apart{arg: i, size: k.Args[i].DType.Size(), step: cols.Steps[i], result: k.Args[i].Role == fuse.Output}
-		a.across = rows.N >= apartLeast && rows.Steps[i] == 1 && a.step >= apartLeast && !a.result
+		least := apartLeast
+		if k.Loop.Axis == loop.Rows && a.size >= 4 {
+			least = apartShort
+		}
+		a.across = rows.N >= least && rows.Steps[i] == 1 && a.step >= least && (!a.result || k.Loop.Axis == loop.Rows)
 		if !a.result && k.Args[i].Role != fuse.Input || !a.across && (a.step != 2 || a.size < 4) {
 			continue
 		}
@@ -114,8 +120,12 @@ func (a *apart) move(f *loop.Frame, operand unsafe.Pointer, row int) {
 }
 
 func across[T any](a *apart, f *loop.Frame, private, operand *T, transpose func(dst []T, width int, src []T, step, rows, cols int)) {
-	to, from := unsafe.Slice(private, f.Rows*a.width), unsafe.Slice(operand, (f.Cols-1)*a.step+f.Rows)
-	transpose(to, a.width, from, a.step, f.Rows, f.Cols)
+	own, other := unsafe.Slice(private, f.Rows*a.width), unsafe.Slice(operand, (f.Cols-1)*a.step+f.Rows)
+	if a.result {
+		transpose(other, a.step, own, a.width, f.Cols, f.Rows)
+	} else {
+		transpose(own, a.width, other, a.step, f.Rows, f.Cols)
+	}
 }
 
 // transposeRows moves elements of any kind: floats are not computed with.

@@ -71,3 +71,6 @@ func (l *lowering) move(in *graph.Instr, dst, src plan.Value) bool {
 
 // Parts returns into how many parts the lines of a reduction are cut.
 func (l *lowering) Parts(r fuse.Reduction) int { return l.tune.cut.Parts(r) }
+
+// Beside reports whether the lines of a reduction are computed beside each other.
+func (l *lowering) Beside(r fuse.Reduction) bool { return l.tune.cut.Beside(r) }

@@ -185,6 +185,9 @@ func (e *emitter) Parts(r fuse.Reduction) int {
 	return nest.Cuts().Parts(r)
 }
 
+// Beside reports false: what is computed ahead does not move lines to lie beside each other.
+func (e *emitter) Beside(fuse.Reduction) bool { return false }
+
 // Epilogue says what the function of a dense instruction does to its results: addmm_out adds a vector.
 func (e *emitter) Epilogue(in *graph.Instr) (fuse.Rule, bool) {
 	out := e.Program.Shape(in.Out)

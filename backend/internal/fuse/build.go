@@ -303,7 +303,9 @@ func (b *builder) operand(id graph.ID) int {
 	return b.arg(argKey{id, Input}, func() Arg {
 		v, dims := b.gs.b.Value(id), b.g.key.shape.Dims()
 		v.View = v.View.Expand(dims)
-		if once, ok := apart(&v.View); ok {
+		if b.g.reduced && b.g.beside {
+			v = b.beside(b.dtype(id), v)
+		} else if once, ok := apart(&v.View); ok {
 			v = b.gs.b.Copy(b.dtype(id), Value{v.Buf, once})
 			v.View = v.View.Expand(dims)
 		}
@@ -312,6 +314,36 @@ func (b *builder) operand(id graph.ID) int {
 		}
 		return Arg{DType: b.dtype(id), Buf: v.Buf, View: v.View}
 	})
+}
+
+// beside returns an operand of a group whose lines are computed beside each other: one that is read again
+// and again is copied so that elements of neighbouring lines adjoin.
+func (b *builder) beside(d ir.DType, v Value) Value {
+	dims := b.g.key.shape.Dims()
+	last := 0 // the last dimension that is not reduced
+	for i, n := range dims {
+		if n > 1 && !b.g.mask[i] {
+			last = i
+		}
+	}
+	once, uses := usedOnce(&v.View)
+	if step := v.View.Strides[last]; uses < apartUses || step == 0 || step == 1 {
+		return v
+	}
+	var order, back []int
+	for i := range dims {
+		if i != last {
+			order = append(order, i)
+		}
+	}
+	order = append(order, last)
+	back = make([]int, len(order))
+	for to, from := range order {
+		back[from] = to
+	}
+	v = b.gs.b.Copy(d, Value{v.Buf, once.Permute(order)})
+	v.View = v.View.Permute(back).Expand(dims)
+	return v
 }
 
 // statisticOperand returns the number of a value from outside that an op on row

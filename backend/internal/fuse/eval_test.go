@@ -24,6 +24,8 @@ type planned struct {
 	*ref.Backend
 	// parts is into how many parts lines are cut where they are long enough.
 	parts int
+	// short is up to which number of elements lines are computed beside each other.
+	short int
 	// most is how many instructions a kernel may have; 0 is any number.
 	most int
 	// without has ops that kernels don't.
@@ -261,6 +263,8 @@ func (r *run) Parts(g fuse.Reduction) int {
 	}
 	return 1
 }
+
+func (r *run) Beside(g fuse.Reduction) bool { return g.Shape.Numel() <= g.Lines*r.short }
 
 func (r *run) Value(id graph.ID) fuse.Value { return r.vals[id] }
 

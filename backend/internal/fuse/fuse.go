@@ -60,6 +60,10 @@ type Backend interface {
 	// alone, since floats summed in other parts have another sum. A backend whose
 	// kernels share lines out themselves returns 1.
 	Parts(r Reduction) int
+	// Beside reports whether the lines of a reduction, whose elements adjoin, are computed beside each
+	// other, an element of each at a time: its Axis is Rows then. The answer depends on the reduction
+	// alone, as that of Parts does.
+	Beside(r Reduction) bool
 	// Value returns where a value lies that no group is still to compute.
 	Value(id graph.ID) Value
 	// SetValue says where a value lies that a kernel has computed, in the dimensions

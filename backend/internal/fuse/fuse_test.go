@@ -21,6 +21,8 @@ import (
 func plans() map[string]*planned {
 	return map[string]*planned{
 		"whole":                {Backend: ref.New(), parts: 1},
+		"lines side by side":   {Backend: ref.New(), parts: 1, short: 1 << 20},
+		"short lines":          {Backend: ref.New(), parts: 2, short: 5},
 		"lines cut in three":   {Backend: ref.New(), parts: 3},
 		"small kernels only":   {Backend: ref.New(), parts: 1, most: 2},
 		"small, cut in two":    {Backend: ref.New(), parts: 2, most: 2},

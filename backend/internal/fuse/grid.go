@@ -106,18 +106,26 @@ const apartUses = 8
 // apart returns the elements of an operand once each, if they lie apart along the last dimension and are
 // used often enough to be copied.
 func apart(v *strided.View) (once strided.View, ok bool) {
-	once = *v
-	last, uses := 0, 1
+	last := 0
 	for d, n := range v.Dims[:v.Rank] {
 		if n > 1 {
 			last = v.Strides[d]
 		}
+	}
+	once, uses := usedOnce(v)
+	return once, uses >= apartUses && last != 0 && last != 1
+}
+
+// usedOnce returns the elements of an operand once each, and how often each is used.
+func usedOnce(v *strided.View) (once strided.View, uses int) {
+	once, uses = *v, 1
+	for d, n := range v.Dims[:v.Rank] {
 		if v.Strides[d] == 0 {
 			uses *= n
 			once.Dims[d] = 1
 		}
 	}
-	return once, uses >= apartUses && last != 0 && last != 1
+	return once, uses
 }
 
 // axisOf returns how the reduction of the marked dimensions maps to lines; not

@@ -18,8 +18,9 @@ type nest struct {
 	reduced   bool
 	mask      [ir.MaxRank]bool
 	axis      loop.Axis
-	lines     int // results of each reduction
-	parts     int // into how many parts lines are cut, if more than 1
+	beside    bool // lines whose elements adjoin are computed beside each other (Backend.Beside)
+	lines     int  // results of each reduction
+	parts     int  // into how many parts lines are cut, if more than 1
 	statistic map[graph.ID]bool
 	// spread has the row statistics that were expanded to the dimensions of the
 	// group.
@@ -252,7 +253,7 @@ func (gs *Groups) joinReduce(i int32) bool {
 		gs.close(o)
 		g = gs.open[key]
 	}
-	if g != nil && (g.reduced && g.mask != n.mask || !gs.room(g, in, true)) {
+	if g != nil && (g.reduced && (g.mask != n.mask || g.axis != n.axis) || !gs.room(g, in, true)) {
 		gs.close(g)
 		g = nil
 	}
@@ -278,9 +279,12 @@ func (gs *Groups) nestOf(in *graph.Instr) (n *nest, ok bool) {
 	if n.axis, ok = axisOf(s, n.mask); !ok || !reducesTo(in.Op, out.DType()) {
 		return nil, false
 	}
+	if n.axis == loop.Columns && gs.b.Beside(reductionOf(gs.p, in, n.mask, n.axis)) {
+		n.axis, n.beside = loop.Rows, true
+	}
 	n.parts = partsOf(gs.p, gs.b, in, n.mask, n.axis)
 	if gs.records != nil {
-		gs.records.cuts = append(gs.records.cuts, cut{in, n.mask, n.axis, n.parts > 1})
+		gs.records.cuts = append(gs.records.cuts, cut{in, n.mask, n.axis, n.parts > 1, n.beside})
 	}
 	index := in.Op == aten.Argmax || in.Op == aten.Argmin
 	return n, !index || n.axis != loop.Both && n.parts < 2

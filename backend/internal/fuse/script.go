@@ -30,12 +30,13 @@ type Script struct {
 	Steps, Buffers int
 }
 
-// cut is what was found of a reduction: whether its lines are cut into parts.
+// cut is what was found of a reduction: whether its lines are cut into parts, or lie beside each other
+// although their elements adjoin.
 type cut struct {
-	of    *graph.Instr
-	mask  [ir.MaxRank]bool
-	axis  loop.Axis
-	parts bool
+	of            *graph.Instr
+	mask          [ir.MaxRank]bool
+	axis          loop.Axis
+	parts, beside bool
 }
 
 type scriptedEpilogue struct {
@@ -98,6 +99,10 @@ func (s *Script) serves(p *graph.Program, b Backend) bool {
 		if (partsOf(p, b, c.of, c.mask, c.axis) > 1) != c.parts {
 			return false
 		}
+		adjoin := c.beside || c.axis == loop.Columns
+		if adjoin && b.Beside(reductionOf(p, c.of, c.mask, loop.Columns)) != c.beside {
+			return false
+		}
 	}
 	return true
 }
@@ -105,7 +110,11 @@ func (s *Script) serves(p *graph.Program, b Backend) bool {
 // partsOf returns into how many parts the lines of a reduction are cut. The instruction may be that of
 // another Program of the Template.
 func partsOf(p *graph.Program, b Backend, in *graph.Instr, mask [ir.MaxRank]bool, axis loop.Axis) int {
-	return b.Parts(Reduction{p.Shape(in.Args[0]), mask, axis, p.Shape(in.Out).Numel()})
+	return b.Parts(reductionOf(p, in, mask, axis))
+}
+
+func reductionOf(p *graph.Program, in *graph.Instr, mask [ir.MaxRank]bool, axis loop.Axis) Reduction {
+	return Reduction{p.Shape(in.Args[0]), mask, axis, p.Shape(in.Out).Numel()}
 }
 
 // Follow is New and Epilogues for a Program of the Template; false if the Script does not serve it.

@@ -11,6 +11,8 @@ const (
 	// mostStrips bounds the parts of a tall reduction, mostParts those of a reduction to few lines.
 	mostStrips = 128
 	mostParts  = 64
+	// leastBeside is how many lines there are at least that are computed beside each other.
+	leastBeside = 64
 )
 
 // Cut says from where on reductions are cut into parts.
@@ -18,13 +20,14 @@ type Cut struct {
 	Part  int // elements in a part of a reduction to few results
 	Tall  int // elements from where on a reduction of columns is cut into strips
 	Strip int // rows in a strip, at least
+	Short int // bytes of a line up to which lines are computed beside each other
 }
 
 // Piece is the number of elements in a call of a kernel, about: what takes some microseconds.
 const Piece = 1 << 14
 
 // Cuts returns where processors are best served by parts. Sums depend on it.
-func Cuts() Cut { return Cut{Part: 1 << 15, Tall: 1 << 18, Strip: 32} }
+func Cuts() Cut { return Cut{Part: 1 << 15, Tall: 1 << 18, Strip: 32, Short: 96} }
 
 // Parts returns into how many parts the lines of a reduction are cut: where there
 // are few of them, and where lines are tall columns, which are better read in
@@ -47,4 +50,11 @@ func (t Cut) Parts(r fuse.Reduction) int {
 		return min(first/t.Strip, mostStrips)
 	}
 	return 1
+}
+
+// Beside reports whether the lines of a reduction are computed beside each other although the elements
+// of each adjoin: they are so short that a vector has few elements of one, and what comes once for a line
+// takes most of the time.
+func (t Cut) Beside(r fuse.Reduction) bool {
+	return r.Lines >= leastBeside && r.Shape.Numel()/r.Lines*r.Shape.DType().Size() <= t.Short
 }

@@ -20,6 +20,9 @@ func (l *lowering) Supports(q fuse.Probe) bool {
 // Parts returns 1: kernels share long lines out themselves.
 func (l *lowering) Parts(fuse.Reduction) int { return 1 }
 
+// Beside reports false: threads of a block reduce a line together.
+func (l *lowering) Beside(fuse.Reduction) bool { return false }
+
 // Unfused emits instructions one by one.
 func (l *lowering) Unfused(instrs []int32, _ func(id graph.ID) bool) {
 	for _, i := range instrs {
