@@ -128,7 +128,7 @@ var allowed = map[string][]string{
 	"backend/cuda/internal/driver":   {},
 	"backend/cuda/internal/fakecuda": {},
 
-	"internal/kernels/dense":     {"internal/isa"},
+	"internal/kernels/dense":     {"internal/isa", "internal/kernels/gemm"},
 	"internal/kernels/linalg":    {"internal/aten", "internal/elements", "internal/kernels/dense", "internal/ir"},
 	"internal/kernels/gemm":      {"internal/kernels", "internal/parallel", "internal/half", "internal/isa"},
 	"internal/kernels/bags":      {"internal/kernels"},
@@ -149,7 +149,7 @@ var allowed = map[string][]string{
 // benchmarks and examples may have others.
 var dependencies = []string{
 	"github.com/cespare/xxhash/v2", "github.com/dgraph-io/ristretto/v2", "github.com/dustin/go-humanize",
-	"github.com/hashicorp/golang-lru/v2", "golang.org/x/image", "golang.org/x/sync", "golang.org/x/sys", "gonum.org/v1/gonum",
+	"github.com/hashicorp/golang-lru/v2", "golang.org/x/image", "golang.org/x/sync", "golang.org/x/sys",
 }
 
 // ownDependencies are what one package alone may import besides: who does without the package does

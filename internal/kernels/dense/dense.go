@@ -5,6 +5,8 @@ package dense
 import (
 	"math"
 	"unsafe"
+
+	"github.com/loris-ml/loris/internal/kernels/gemm"
 )
 
 // block is the columns of a block, and what the room of rows is rounded up to.
@@ -50,18 +52,14 @@ func identity(rows, cols int) *Matrix {
 // Transposed returns a copy with rows and columns exchanged.
 func (m *Matrix) Transposed() *Matrix {
 	t := New(m.Cols, m.Rows)
-	for i0 := 0; i0 < m.Rows; i0 += block {
-		for j := range m.Cols {
-			to := t.row(j)[i0:min(i0+block, m.Rows)]
-			for i := range to {
-				to[i] = m.Data[(i0+i)*m.Stride+j]
-			}
-		}
-	}
+	gemm.Transpose(t.Data, t.Stride, m.Data, m.Stride, m.Rows, m.Cols)
 	return t
 }
 
 func (m *Matrix) row(i int) []float64 { return m.Data[i*m.Stride:][:m.Cols] }
+
+// Row returns the elements of a row.
+func (m *Matrix) Row(i int) []float64 { return m.row(i) }
 
 // at returns what begins with an element.
 func (m *Matrix) at(i, j int) []float64 { return m.Data[i*m.Stride+j:] }
@@ -71,9 +69,10 @@ type kernel struct {
 	name      string
 	cols      int
 	four, one func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int)
-	// dots4 and dots1 compute products of so many rows with a row, rotate those of dots.go.
+	// dots4 and dots1 compute products of so many rows with a row, rotate and reflect those of dots.go.
 	dots4, dots1 func(y, a *float64, lda int, x *float64, blocks int)
 	rotate       func(z *float64, step int, c, s *float64, k, tiles int)
+	reflect      func(z *float64, step int, f *float64, k, tiles int)
 	// widen and narrow convert lanes numbers at a time.
 	widen  func(dst *float64, src *float32, blocks int)
 	narrow func(dst *float32, src *float64, blocks int)
@@ -82,7 +81,7 @@ type kernel struct {
 // use is what the processor can run; tests change it.
 var use = available()[0]
 
-var portable = kernel{"go", 8, rowsOf(4), rowsOf(1), dotsOf(4), dotsOf(1), rotateRows, widened, narrowed}
+var portable = kernel{"go", 8, rowsOf(4), rowsOf(1), dotsOf(4), dotsOf(1), rotateRows, reflectRows, widened, narrowed}
 
 func rowsOf(rows int) func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
 	return func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {

@@ -74,3 +74,28 @@ func (m *Matrix) rotate(first int, back bool, c, s []float64) {
 	_, _, _ = m.at(last, tiles*use.cols-1)[0], m.at(first, tiles*use.cols-1)[0], s[len(c)-1]
 	use.rotate(&m.Data[first*m.Stride], step, &c[0], &s[0], len(c), tiles)
 }
+
+func reflectRows(z *float64, step int, f *float64, k, tiles int) {
+	n := 8 * tiles
+	for _, f := range unsafe.Slice((*[reflectionNumbers]float64)(unsafe.Pointer(f)), k) {
+		x := unsafe.Slice(z, n)
+		z = (*float64)(unsafe.Add(unsafe.Pointer(z), 8*step))
+		y, last := unsafe.Slice(z, n), unsafe.Slice((*float64)(unsafe.Add(unsafe.Pointer(z), 8*step)), n)
+		for j, v := range x {
+			sum := math.FMA(f[0], y[j], math.FMA(f[1], last[j], v))
+			x[j], y[j], last[j] = math.FMA(-f[2], sum, v), math.FMA(-f[3], sum, y[j]), math.FMA(-f[4], sum, last[j])
+		}
+	}
+}
+
+// reflect applies a reflection to three rows of m from one on, another to the three from the next on, and so
+// on, in columns from one on up to another, which are rounded up to whole tiles: reflectionNumbers of each
+// are f's.
+func (m *Matrix) reflect(row, from, to, count int, f []float64) {
+	tiles := (to - from + use.cols - 1) / use.cols
+	if count == 0 || tiles <= 0 {
+		return
+	}
+	_, _ = m.at(row+count+1, from+tiles*use.cols-1)[0], f[reflectionNumbers*count-1]
+	use.reflect(&m.at(row, from)[0], m.Stride, &f[0], count, tiles)
+}

@@ -29,6 +29,11 @@ func dots1AVX512(y *float64, a *float64, lda int, x *float64, blocks int)
 //go:noescape
 func rotateAVX512(z *float64, step int, c *float64, s *float64, k int, tiles int)
 
+// reflectAVX512 is reflect of 16·tiles columns.
+//
+//go:noescape
+func reflectAVX512(z *float64, step int, f *float64, k int, tiles int)
+
 // widenAVX512 converts 8·blocks numbers of src.
 //
 //go:noescape
@@ -63,6 +68,11 @@ func dots1AVX2(y *float64, a *float64, lda int, x *float64, blocks int)
 //
 //go:noescape
 func rotateAVX2(z *float64, step int, c *float64, s *float64, k int, tiles int)
+
+// reflectAVX2 is reflect of 8·tiles columns.
+//
+//go:noescape
+func reflectAVX2(z *float64, step int, f *float64, k int, tiles int)
 
 // widenAVX2 converts 8·blocks numbers of src.
 //

@@ -4,19 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"unsafe"
-
-	"gonum.org/v1/gonum/dsp/fourier"
-	"gonum.org/v1/gonum/lapack"
-	lapackgonum "gonum.org/v1/gonum/lapack/gonum"
 
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/dense"
 )
-
-var solver lapackgonum.Implementation
 
 var errNotConverged = errors.New("the algorithm failed to converge because the input has numbers that are not finite, is ill-conditioned or has " +
 	"too many repeated values")
@@ -32,7 +24,7 @@ var families = map[ir.Op]family{
 	aten.LinalgHouseholderProduct: {core: []int{2, 1}, make: product},
 	aten.Ormqr:                    {core: []int{2, 1, 2}, make: applyProduct},
 	aten.LinalgEigh:               {core: []int{2}, make: symmetric, vectors: true},
-	aten.LinalgEig:                {core: []int{2}, make: general},
+	aten.LinalgEig:                {core: []int{2}, make: general, vectors: true},
 	aten.LinalgSVD:                {core: []int{2}, make: singular, vectors: true},
 	aten.LinalgMatrixExp:          {core: []int{2}, make: exponential},
 	aten.FftLine: {core: []int{1}, make: transform, cost: func(a ir.Args) float64 {
@@ -172,30 +164,44 @@ func symmetric(a ir.Args) kernel {
 func general(a ir.Args) kernel {
 	n := a.In[0].Dim(-1)
 	return func(in, out [][]float64) error {
-		if n == 0 {
-			return nil
-		}
-		m := append([]float64(nil), in[0]...)
-		re, im, v, work := make([]float64, n), make([]float64, n), make([]float64, n*n), make([]float64, 36*n)
-		if solver.Dgeev(lapack.LeftEVNone, lapack.RightEVCompute, n, m, n, re, im, nil, 1, v, n, work, len(work)) != 0 {
+		re, im, v, ok := dense.General(dense.From(in[0], n, n), out[1] != nil, exact(a.In[0].DType()))
+		if !ok {
 			return errNotConverged
 		}
-		for j := range n {
-			out[0][2*j], out[0][2*j+1] = re[j], im[j]
-			for i := range n {
-				to := out[1][2*(i*n+j):]
-				switch { // a pair of conjugates has its real and its imaginary part in two columns
-				case im[j] == 0:
-					to[0] = v[i*n+j]
-				case im[j] > 0:
-					to[0], to[1] = v[i*n+j], v[i*n+j+1]
-				default:
-					to[0], to[1] = v[i*n+j-1], -v[i*n+j]
+		for j := range re {
+			if out[0] != nil {
+				out[0][2*j], out[0][2*j+1] = re[j], im[j]
+			}
+			if v == nil {
+				continue
+			}
+			// A pair of conjugates has its real and its imaginary part in two rows.
+			row, sign := j, 0.0
+			if im[j] > 0 {
+				sign = 1
+			} else if im[j] < 0 {
+				row, sign = j-1, -1
+			}
+			for i, f := range v.Row(row) {
+				out[1][2*(i*n+j)] = f
+			}
+			if sign != 0 {
+				for i, f := range v.Row(row + 1) {
+					out[1][2*(i*n+j)+1] = sign * f
 				}
 			}
 		}
 		return nil
 	}
+}
+
+// exact is what is added to a number of 1 without effect, for eigenvalues in a dtype. Those of f32 are of
+// some bits more than its own, so that they are as exact as if they were rounded once.
+func exact(d ir.DType) float64 {
+	if d == ir.F32 {
+		return 0x1p-32
+	}
+	return 0x1p-53
 }
 
 func singular(a ir.Args) kernel {
@@ -239,24 +245,4 @@ func exponential(a ir.Args) kernel {
 		}
 		return nil
 	}
-}
-
-// transform is a Fourier transform of one line without a factor.
-func transform(a ir.Args) kernel {
-	n, forward := a.In[0].Dim(-1), a.Bool("forward")
-	plans := sync.Pool{New: func() any { return fourier.NewCmplxFFT(n) }}
-	return func(in, out [][]float64) error {
-		p := plans.Get().(*fourier.CmplxFFT)
-		defer plans.Put(p)
-		if forward {
-			p.Coefficients(pairs(out[0]), pairs(in[0]))
-		} else {
-			p.Sequence(pairs(out[0]), pairs(in[0]))
-		}
-		return nil
-	}
-}
-
-func pairs(x []float64) []complex128 {
-	return unsafe.Slice((*complex128)(unsafe.Pointer(unsafe.SliceData(x))), len(x)/2)
 }

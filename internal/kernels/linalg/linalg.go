@@ -1,7 +1,6 @@
-// Package linalg has the kernels of dense linear algebra for all backends on the host: they are package
-// dense's, but for gonum's of the eigenvalues of matrices that need not be symmetric, and of Fourier
-// transforms. They compute one matrix or line of a batch at a time, in float64, and round each result
-// once.
+// Package linalg has the kernels of dense linear algebra for all backends on the host, which are package
+// dense's, and a Fourier transform for the reference. They compute one matrix or line of a batch at a time,
+// in float64, and round each result once.
 package linalg
 
 import (

@@ -32,6 +32,7 @@ func main() {
 		s.dots(4)
 		s.dots(1)
 		s.rotate()
+		s.reflect()
 		s.convert("widen", "float64", "float32")
 		s.convert("narrow", "float32", "float64")
 	}
@@ -204,6 +205,73 @@ func (s *isa) rotate() {
 	JNZ(LabelRef("tile"))
 	VZEROUPPER()
 	RET()
+}
+
+// reflect writes the reflections of each three rows.
+func (s *isa) reflect() {
+	TEXT("reflect"+s.suffix, NOSPLIT, "func(z *float64, step int, f *float64, k, tiles int)")
+	Doc(fmt.Sprintf("reflect%s is reflect of %d·tiles columns.", s.suffix, across*s.bytes/8))
+	Pragma("noescape")
+	z, tiles, step := Load(Param("z"), GP64()).(reg.GPVirtual), Load(Param("tiles"), GP64()).(reg.GPVirtual), stride("step")
+	if s.bytes == 64 { // has the registers for two tiles at a time, whose chains of sums take turns
+		Label("two")
+		CMPQ(tiles, Imm(2))
+		JLT(LabelRef("rest"))
+		s.reflectTiles("two", 2, z, step)
+		SUBQ(Imm(2), tiles)
+		JMP(LabelRef("two"))
+		Label("rest")
+	}
+	TESTQ(tiles, tiles)
+	JZ(LabelRef("done"))
+	Label("one")
+	s.reflectTiles("one", 1, z, step)
+	DECQ(tiles)
+	JNZ(LabelRef("one"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
+
+// reflectTiles writes the loop over the rows of so many tiles.
+func (s *isa) reflectTiles(name string, tiles int, z, step reg.GPVirtual) {
+	f, row, n := Load(Param("f"), GP64()).(reg.GPVirtual), GP64(), Load(Param("k"), GP64())
+	MOVQ(z, row)
+	width := tiles * across
+	first, second := make([]reg.VecVirtual, width), make([]reg.VecVirtual, width)
+	for j := range width {
+		first[j], second[j] = s.vec(), s.vec()
+		VMOVUPD(Mem{Base: row, Disp: j * s.bytes}, first[j])
+		VMOVUPD(Mem{Base: row, Index: step, Scale: 1, Disp: j * s.bytes}, second[j])
+	}
+	Label(name + "row")
+	var numbers [5]reg.VecVirtual
+	for i := range numbers {
+		numbers[i] = s.vec()
+		VBROADCASTSD(Mem{Base: f, Disp: 8 * i}, numbers[i])
+	}
+	for j := range width {
+		third, sum := s.vec(), s.vec()
+		VMOVUPD(Mem{Base: row, Index: step, Scale: 2, Disp: j * s.bytes}, third)
+		VMOVAPD(first[j], sum)
+		VFMADD231PD(numbers[1], third, sum)
+		VFMADD231PD(numbers[0], second[j], sum)
+		VFNMADD231PD(numbers[2], sum, first[j])
+		VMOVUPD(first[j], Mem{Base: row, Disp: j * s.bytes})
+		VFNMADD231PD(numbers[3], sum, second[j])
+		VFNMADD231PD(numbers[4], sum, third)
+		VMOVAPD(second[j], first[j])
+		VMOVAPD(third, second[j])
+	}
+	ADDQ(step, row)
+	ADDQ(Imm(40), f)
+	DECQ(n)
+	JNZ(LabelRef(name + "row"))
+	for j := range width {
+		VMOVUPD(first[j], Mem{Base: row, Disp: j * s.bytes})
+		VMOVUPD(second[j], Mem{Base: row, Index: step, Scale: 1, Disp: j * s.bytes})
+	}
+	ADDQ(U32(width*s.bytes), z)
 }
 
 // convert writes the conversion of numbers, lanes of them at a time.
