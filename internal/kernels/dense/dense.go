@@ -73,6 +73,7 @@ type kernel struct {
 	dots4, dots1 func(y, a *float64, lda int, x *float64, blocks int)
 	rotate       func(z *float64, step int, c, s *float64, k, tiles int)
 	reflect      func(z *float64, step int, f *float64, k, tiles int)
+	spectral
 	// widen and narrow convert lanes numbers at a time.
 	widen  func(dst *float64, src *float32, blocks int)
 	narrow func(dst *float32, src *float64, blocks int)
@@ -81,7 +82,7 @@ type kernel struct {
 // use is what the processor can run; tests change it.
 var use = available()[0]
 
-var portable = kernel{"go", 8, rowsOf(4), rowsOf(1), dotsOf(4), dotsOf(1), rotateRows, reflectRows, widened, narrowed}
+var portable = kernel{"go", 8, rowsOf(4), rowsOf(1), dotsOf(4), dotsOf(1), rotateRows, reflectRows, spectral{updateRows}, widened, narrowed}
 
 func rowsOf(rows int) func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
 	return func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
@@ -116,5 +117,18 @@ func subtract(c []float64, ldc, rows, cols int, a []float64, row, col int, b []f
 	}
 	for ; i < rows; i++ {
 		use.one(&c[i*ldc], ldc, &a[i*row], row, col, &b[0], ldb, k, tiles)
+	}
+}
+
+// Mirror makes a square symmetric by what is above its diagonal, or below it.
+func (m *Matrix) Mirror(upper bool) {
+	for i := range m.Rows {
+		for j, v := range m.row(i)[:i] {
+			if other := &m.Data[j*m.Stride+i]; upper {
+				m.Data[i*m.Stride+j] = *other
+			} else {
+				*other = v
+			}
+		}
 	}
 }

@@ -379,6 +379,123 @@ done:
 	VZEROUPPER
 	RET
 
+// func updateAVX512(a *float64, lda int, v *float64, w *float64, x *float64, p *float64, q *float64, y *float64, rows int, blocks int)
+// Requires: AVX, AVX512F
+TEXT ·updateAVX512(SB), NOSPLIT, $0-80
+	MOVQ a+0(FP), AX
+	MOVQ lda+8(FP), CX
+	SHLQ $0x03, CX
+	MOVQ rows+64(FP), DX
+	MOVQ v+16(FP), BX
+	MOVQ w+24(FP), SI
+	MOVQ x+32(FP), DI
+	CMPQ DX, $0x04
+	JL   one
+
+four:
+	VBROADCASTSD (BX), Z0
+	VBROADCASTSD (SI), Z1
+	VBROADCASTSD (DI), Z2
+	VBROADCASTSD 8(BX), Z3
+	VBROADCASTSD 8(SI), Z4
+	VBROADCASTSD 8(DI), Z5
+	VBROADCASTSD 16(BX), Z6
+	VBROADCASTSD 16(SI), Z7
+	VBROADCASTSD 16(DI), Z8
+	VBROADCASTSD 24(BX), Z9
+	VBROADCASTSD 24(SI), Z10
+	VBROADCASTSD 24(DI), Z11
+	MOVQ         AX, R8
+	MOVQ         p+40(FP), R9
+	MOVQ         q+48(FP), R10
+	MOVQ         y+56(FP), R11
+	MOVQ         blocks+72(FP), R12
+	LEAQ         (CX)(CX*2), R13
+
+block4:
+	VMOVUPD      (R11), Z12
+	VMOVUPD      (R9), Z13
+	VMOVUPD      (R10), Z14
+	VMOVUPD      (R8), Z15
+	VFNMADD231PD Z13, Z0, Z15
+	VFNMADD231PD Z14, Z1, Z15
+	VMOVUPD      Z15, (R8)
+	VFMADD231PD  Z15, Z2, Z12
+	VMOVUPD      (R8)(CX*1), Z15
+	VFNMADD231PD Z13, Z3, Z15
+	VFNMADD231PD Z14, Z4, Z15
+	VMOVUPD      Z15, (R8)(CX*1)
+	VFMADD231PD  Z15, Z5, Z12
+	VMOVUPD      (R8)(CX*2), Z15
+	VFNMADD231PD Z13, Z6, Z15
+	VFNMADD231PD Z14, Z7, Z15
+	VMOVUPD      Z15, (R8)(CX*2)
+	VFMADD231PD  Z15, Z8, Z12
+	VMOVUPD      (R8)(R13*1), Z15
+	VFNMADD231PD Z13, Z9, Z15
+	VFNMADD231PD Z14, Z10, Z15
+	VMOVUPD      Z15, (R8)(R13*1)
+	VFMADD231PD  Z15, Z11, Z12
+	VMOVUPD      Z12, (R11)
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000040, R10
+	ADDQ         $0x00000040, R11
+	DECQ         R12
+	JNZ          block4
+	ADDQ         CX, AX
+	ADDQ         CX, AX
+	ADDQ         CX, AX
+	ADDQ         CX, AX
+	ADDQ         $0x20, BX
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, DX
+	CMPQ         DX, $0x04
+	JGE          four
+
+one:
+	TESTQ DX, DX
+	JZ    done
+
+single:
+	VBROADCASTSD (BX), Z0
+	VBROADCASTSD (SI), Z1
+	VBROADCASTSD (DI), Z2
+	MOVQ         AX, R8
+	MOVQ         p+40(FP), R9
+	MOVQ         q+48(FP), R10
+	MOVQ         y+56(FP), R11
+	MOVQ         blocks+72(FP), R12
+
+block1:
+	VMOVUPD      (R11), Z3
+	VMOVUPD      (R9), Z4
+	VMOVUPD      (R10), Z5
+	VMOVUPD      (R8), Z6
+	VFNMADD231PD Z4, Z0, Z6
+	VFNMADD231PD Z5, Z1, Z6
+	VMOVUPD      Z6, (R8)
+	VFMADD231PD  Z6, Z2, Z3
+	VMOVUPD      Z3, (R11)
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000040, R10
+	ADDQ         $0x00000040, R11
+	DECQ         R12
+	JNZ          block1
+	ADDQ         CX, AX
+	ADDQ         $0x08, BX
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	SUBQ         $0x01, DX
+	TESTQ        DX, DX
+	JNZ          single
+
+done:
+	VZEROUPPER
+	RET
+
 // func widenAVX512(dst *float64, src *float32, blocks int)
 // Requires: AVX, AVX512F
 TEXT ·widenAVX512(SB), NOSPLIT, $0-24
@@ -711,6 +828,148 @@ onerow:
 	ADDQ         $0x00000040, AX
 	DECQ         CX
 	JNZ          one
+
+done:
+	VZEROUPPER
+	RET
+
+// func updateAVX2(a *float64, lda int, v *float64, w *float64, x *float64, p *float64, q *float64, y *float64, rows int, blocks int)
+// Requires: AVX, FMA3
+TEXT ·updateAVX2(SB), NOSPLIT, $0-80
+	MOVQ a+0(FP), AX
+	MOVQ lda+8(FP), CX
+	SHLQ $0x03, CX
+	MOVQ rows+64(FP), DX
+	MOVQ v+16(FP), BX
+	MOVQ w+24(FP), SI
+	MOVQ x+32(FP), DI
+	CMPQ DX, $0x04
+	JL   one
+
+four:
+	VBROADCASTSD (BX), Y0
+	VBROADCASTSD (SI), Y1
+	VBROADCASTSD (DI), Y2
+	VBROADCASTSD 8(BX), Y3
+	VBROADCASTSD 8(SI), Y4
+	VBROADCASTSD 8(DI), Y5
+	VBROADCASTSD 16(BX), Y6
+	VBROADCASTSD 16(SI), Y7
+	VBROADCASTSD 16(DI), Y8
+	VBROADCASTSD 24(BX), Y9
+	VBROADCASTSD 24(SI), Y10
+	VBROADCASTSD 24(DI), Y11
+	MOVQ         AX, R8
+	MOVQ         p+40(FP), R9
+	MOVQ         q+48(FP), R10
+	MOVQ         y+56(FP), R11
+	MOVQ         blocks+72(FP), R12
+	LEAQ         (CX)(CX*2), R13
+
+block4:
+	VMOVUPD      (R11), Y12
+	VMOVUPD      (R8), Y13
+	VFNMADD231PD (R9), Y0, Y13
+	VFNMADD231PD (R10), Y1, Y13
+	VMOVUPD      Y13, (R8)
+	VFMADD231PD  Y13, Y2, Y12
+	VMOVUPD      (R8)(CX*1), Y13
+	VFNMADD231PD (R9), Y3, Y13
+	VFNMADD231PD (R10), Y4, Y13
+	VMOVUPD      Y13, (R8)(CX*1)
+	VFMADD231PD  Y13, Y5, Y12
+	VMOVUPD      (R8)(CX*2), Y13
+	VFNMADD231PD (R9), Y6, Y13
+	VFNMADD231PD (R10), Y7, Y13
+	VMOVUPD      Y13, (R8)(CX*2)
+	VFMADD231PD  Y13, Y8, Y12
+	VMOVUPD      (R8)(R13*1), Y13
+	VFNMADD231PD (R9), Y9, Y13
+	VFNMADD231PD (R10), Y10, Y13
+	VMOVUPD      Y13, (R8)(R13*1)
+	VFMADD231PD  Y13, Y11, Y12
+	VMOVUPD      Y12, (R11)
+	VMOVUPD      32(R11), Y12
+	VMOVUPD      32(R8), Y13
+	VFNMADD231PD 32(R9), Y0, Y13
+	VFNMADD231PD 32(R10), Y1, Y13
+	VMOVUPD      Y13, 32(R8)
+	VFMADD231PD  Y13, Y2, Y12
+	VMOVUPD      32(R8)(CX*1), Y13
+	VFNMADD231PD 32(R9), Y3, Y13
+	VFNMADD231PD 32(R10), Y4, Y13
+	VMOVUPD      Y13, 32(R8)(CX*1)
+	VFMADD231PD  Y13, Y5, Y12
+	VMOVUPD      32(R8)(CX*2), Y13
+	VFNMADD231PD 32(R9), Y6, Y13
+	VFNMADD231PD 32(R10), Y7, Y13
+	VMOVUPD      Y13, 32(R8)(CX*2)
+	VFMADD231PD  Y13, Y8, Y12
+	VMOVUPD      32(R8)(R13*1), Y13
+	VFNMADD231PD 32(R9), Y9, Y13
+	VFNMADD231PD 32(R10), Y10, Y13
+	VMOVUPD      Y13, 32(R8)(R13*1)
+	VFMADD231PD  Y13, Y11, Y12
+	VMOVUPD      Y12, 32(R11)
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000040, R10
+	ADDQ         $0x00000040, R11
+	DECQ         R12
+	JNZ          block4
+	ADDQ         CX, AX
+	ADDQ         CX, AX
+	ADDQ         CX, AX
+	ADDQ         CX, AX
+	ADDQ         $0x20, BX
+	ADDQ         $0x20, SI
+	ADDQ         $0x20, DI
+	SUBQ         $0x04, DX
+	CMPQ         DX, $0x04
+	JGE          four
+
+one:
+	TESTQ DX, DX
+	JZ    done
+
+single:
+	VBROADCASTSD (BX), Y0
+	VBROADCASTSD (SI), Y1
+	VBROADCASTSD (DI), Y2
+	MOVQ         AX, R8
+	MOVQ         p+40(FP), R9
+	MOVQ         q+48(FP), R10
+	MOVQ         y+56(FP), R11
+	MOVQ         blocks+72(FP), R12
+
+block1:
+	VMOVUPD      (R11), Y3
+	VMOVUPD      (R8), Y4
+	VFNMADD231PD (R9), Y0, Y4
+	VFNMADD231PD (R10), Y1, Y4
+	VMOVUPD      Y4, (R8)
+	VFMADD231PD  Y4, Y2, Y3
+	VMOVUPD      Y3, (R11)
+	VMOVUPD      32(R11), Y3
+	VMOVUPD      32(R8), Y4
+	VFNMADD231PD 32(R9), Y0, Y4
+	VFNMADD231PD 32(R10), Y1, Y4
+	VMOVUPD      Y4, 32(R8)
+	VFMADD231PD  Y4, Y2, Y3
+	VMOVUPD      Y3, 32(R11)
+	ADDQ         $0x00000040, R8
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x00000040, R10
+	ADDQ         $0x00000040, R11
+	DECQ         R12
+	JNZ          block1
+	ADDQ         CX, AX
+	ADDQ         $0x08, BX
+	ADDQ         $0x08, SI
+	ADDQ         $0x08, DI
+	SUBQ         $0x01, DX
+	TESTQ        DX, DX
+	JNZ          single
 
 done:
 	VZEROUPPER

@@ -15,6 +15,7 @@ func Singular(a *Matrix, vectors, full bool) (values []float64, u, v *Matrix, ok
 	}
 	e := a.scaled()
 	d, off, left, right := bidiagonal(a)
+	e += normalized(d, off)
 	if vectors {
 		cols := a.Cols
 		if full {

@@ -34,6 +34,11 @@ func rotateAVX512(z *float64, step int, c *float64, s *float64, k int, tiles int
 //go:noescape
 func reflectAVX512(z *float64, step int, f *float64, k int, tiles int)
 
+// updateAVX512 is update of so many rows and 8·blocks columns.
+//
+//go:noescape
+func updateAVX512(a *float64, lda int, v *float64, w *float64, x *float64, p *float64, q *float64, y *float64, rows int, blocks int)
+
 // widenAVX512 converts 8·blocks numbers of src.
 //
 //go:noescape
@@ -73,6 +78,11 @@ func rotateAVX2(z *float64, step int, c *float64, s *float64, k int, tiles int)
 //
 //go:noescape
 func reflectAVX2(z *float64, step int, f *float64, k int, tiles int)
+
+// updateAVX2 is update of so many rows and 8·blocks columns.
+//
+//go:noescape
+func updateAVX2(a *float64, lda int, v *float64, w *float64, x *float64, p *float64, q *float64, y *float64, rows int, blocks int)
 
 // widenAVX2 converts 8·blocks numbers of src.
 //

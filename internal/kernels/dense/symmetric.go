@@ -47,11 +47,22 @@ func (p *panel) take(to []float64, from, cols int, factors []float64, step, k in
 // start returns where whole tiles begin that have element i.
 func start(i int) int { return i &^ (block - 1) }
 
-// scaled makes the greatest element of m about 1, and returns by how many powers of two it was more.
+// scaled divides m by a power of two, which it returns, if squares of its elements might not be numbers of
+// full precision.
 func (m *Matrix) scaled() (e int) {
+	var squares [1]float64
+	dots(squares[:], m.Data, len(m.Data), m.Data, len(m.Data))
+	if squares[0] > 1e-150 && squares[0] < 1e150 {
+		return 0
+	}
+	return normalized(m.Data)
+}
+
+// normalized divides numbers by a power of two, which it returns, so that the greatest are about 1.
+func normalized(lists ...[]float64) (e int) {
 	var most float64
-	for i := range m.Rows {
-		for _, v := range m.row(i) {
+	for _, x := range lists {
+		for _, v := range x {
 			if v = math.Abs(v); !(v <= most) { // NaN, too
 				most = v
 			}
@@ -63,8 +74,10 @@ func (m *Matrix) scaled() (e int) {
 	_, e = math.Frexp(most)
 	e = min(max(e, -1000), 1000) // so that the power of two is a number
 	f := math.Ldexp(1, -e)
-	for i := range m.Data {
-		m.Data[i] *= f
+	for _, x := range lists {
+		for i := range x {
+			x[i] *= f
+		}
 	}
 	return e
 }
@@ -72,15 +85,24 @@ func (m *Matrix) scaled() (e int) {
 // Symmetric returns the eigenvalues of a symmetric matrix, which it changes, in order, and in the rows
 // of v, if they are wanted, their vectors. It reports whether it found them.
 func Symmetric(a *Matrix, vectors bool) (values []float64, v *Matrix, ok bool) {
-	e := a.scaled()
-	d, off, all := tridiagonal(a)
-	if vectors {
-		v = accumulated(all, a.Rows, a.Rows)
+	if a.Rows == 0 {
+		return nil, New(0, 0), true
 	}
-	if !implicitQL(d, off, v) {
+	e := a.scaled()
+	d, off, all := tridiagonal(a, vectors)
+	e += normalized(d, off)
+	if !vectors {
+		ok = rootFreeQL(d, off)
+		slices.Sort(d)
+		values = d
+	} else {
+		v = accumulated(all, a.Rows, a.Rows)
+		ok = implicitQL(d, off, v)
+		values, v = ordered(d, v, cmp.Compare[float64])
+	}
+	if !ok {
 		return nil, nil, false
 	}
-	values, v = ordered(d, v, cmp.Compare[float64])
 	for i := range values {
 		values[i] = math.Ldexp(values[i], e)
 	}
@@ -116,9 +138,8 @@ func (m *Matrix) permuted(order []int) *Matrix {
 	return to
 }
 
-// tridiagonal reduces a symmetric matrix, which it changes, to three diagonals by reflections: d is the
-// main one and e the one beside it.
-func tridiagonal(a *Matrix) (d, e []float64, all []*reflections) {
+// blockTridiagonal is tridiagonal, whose reflections it returns always.
+func blockTridiagonal(a *Matrix) (d, e []float64, all []*reflections) {
 	n := a.Rows
 	d, e = make([]float64, n), make([]float64, max(n-1, 0))
 	most := max(min(block, n-1), 0)

@@ -3,7 +3,6 @@ package linalg
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
@@ -138,18 +137,18 @@ func applyProduct(a ir.Args) kernel {
 func symmetric(a ir.Args) kernel {
 	n, upper, vectors := a.In[0].Dim(-1), a.Str("UPLO") == "U", a.Bool("compute_v")
 	return func(in, out [][]float64) error {
-		x := slices.Clone(in[0])
+		x, vectors := dense.New(n, n), vectors && out[1] != nil
 		for i := range n {
-			for j := range i {
-				if upper {
-					x[i*n+j] = x[j*n+i]
-				} else {
-					x[j*n+i] = x[i*n+j]
-				}
+			from, to := in[0][i*n:(i+1)*n], x.Data[i*x.Stride:][:n]
+			if upper {
+				to, from = to[i:], from[i:]
+			} else {
+				to, from = to[:i+1], from[:i+1]
 			}
+			copy(to, from)
 		}
-		vectors := vectors && out[1] != nil
-		values, v, ok := dense.Symmetric(dense.From(x, n, n), vectors)
+		x.Mirror(upper)
+		values, v, ok := dense.Symmetric(x, vectors)
 		if !ok {
 			return errNotConverged
 		}

@@ -33,6 +33,7 @@ func main() {
 		s.dots(1)
 		s.rotate()
 		s.reflect()
+		s.update()
 		s.convert("widen", "float64", "float32")
 		s.convert("narrow", "float32", "float64")
 	}

@@ -1,0 +1,32 @@
+package dense
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestUpdate(t *testing.T) {
+	eachKernel(t, func(t *testing.T) (all [][]float64) {
+		for _, s := range [][2]int{{1, 8}, {3, 16}, {4, 24}, {7, 8}, {13, 40}} {
+			rows, cols := s[0], s[1]
+			a, columns, along := random(rows, cols), random(3, rows), random(3, cols)
+			// The last of each ends where no memory may be touched.
+			v, w, x := columns.row(0), columns.row(1), guarded(rows)
+			copy(x, columns.row(2))
+			p, q, y := along.row(0), along.row(1), guarded(cols)
+			copy(y, along.row(2))
+			want, sums := copied(a), append([]float64(nil), y...)
+			for i := range rows {
+				for j := range cols {
+					want.at(i, j)[0] -= v[i]*p[j] + w[i]*q[j]
+					sums[j] += x[i] * want.at(i, j)[0]
+				}
+			}
+			update(a.Data, a.Stride, v, w, x, p, q, y, rows, cols)
+			near(t, fmt.Sprint(s), a, want)
+			near(t, fmt.Sprint(s, " sums"), From(y, 1, cols), From(sums, 1, cols))
+			all = append(all, a.Data, y)
+		}
+		return all
+	})
+}
