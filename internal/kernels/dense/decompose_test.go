@@ -194,6 +194,63 @@ func TestSingular(t *testing.T) {
 	})
 }
 
+func TestSingularOfSingles(t *testing.T) {
+	eachKernel(t, func(t *testing.T) (all [][]float64) {
+		check := func(what string, a *Matrix) {
+			for _, full := range []bool{false, true} {
+				values, u, v, ok := SingularOfSingles(copied(a), true, full)
+				if !ok {
+					t.Fatalf("%s: nothing found", what)
+				}
+				nearSingle(t, what, multiplied(u, u.Transposed()), one(u.Rows), 1)
+				orthogonal(t, what, v)
+				wanted, _, _, _ := Singular(copied(a), false, false)
+				nearSingle(t, what, multiplied(multiplied(u.Transposed(), diagonal(u.Rows, v.Rows, values)), v), a, wanted[0])
+				alone, _, _, _ := SingularOfSingles(copied(a), false, full)
+				for i, x := range values {
+					if i > 0 && x > values[i-1] || x < 0 || !(math.Abs(x-wanted[i]) <= single*wanted[0]) || !(math.Abs(alone[i]-x) <= single*wanted[0]) {
+						t.Fatalf("%s: %v, alone %v, want %v", what, values, alone, wanted)
+					}
+				}
+				all = append(all, values, u.Data, v.Data)
+			}
+		}
+		for _, s := range shapes {
+			a := random(s[0], s[1])
+			check(fmt.Sprint(s), a)
+			check(fmt.Sprint(s, " transposed"), a.Transposed())
+		}
+		for _, n := range []int{2, 5, 16, 33} {
+			for _, name := range hardNames {
+				a := hard(n)[name]
+				for i, v := range a.Data { // of float32's range
+					if name == "tiny" {
+						v *= 1e250
+					}
+					a.Data[i] = math.Copysign(min(math.Abs(v), 1e30), v)
+				}
+				check(fmt.Sprint(n, " ", name), a)
+			}
+		}
+		return all
+	})
+}
+
+// single is a fifth of the step of float32 beside 1.
+const single = 0x1p-23 / 5
+
+// nearSingle fails unless two matrices are as near as float32 rounds numbers of a size.
+func nearSingle(t *testing.T, what string, got, want *Matrix, size float64) {
+	t.Helper()
+	for i := range want.Rows {
+		for j, v := range want.row(i) {
+			if d := math.Abs(got.at(i, j)[0] - v); !(d <= 2*single*size) {
+				t.Fatalf("%s: element %d, %d is %v, want %v (of %v)", what, i, j, got.at(i, j)[0], v, size)
+			}
+		}
+	}
+}
+
 // TestNotFinite checks that an iteration over no numbers ends.
 func TestNotFinite(t *testing.T) {
 	for _, x := range []float64{math.NaN(), math.Inf(1)} {
@@ -202,6 +259,7 @@ func TestNotFinite(t *testing.T) {
 			a.at(n/2, 0)[0] = x
 			Symmetric(copied(a), true)
 			Singular(copied(a), true, false)
+			SingularOfSingles(copied(a), true, false)
 			QR(a, make([]float64, n))
 		}
 	}

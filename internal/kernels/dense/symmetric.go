@@ -50,12 +50,17 @@ func start(i int) int { return i &^ (block - 1) }
 // scaled divides m by a power of two, which it returns, if squares of its elements might not be numbers of
 // full precision.
 func (m *Matrix) scaled() (e int) {
-	var squares [1]float64
-	dots(squares[:], m.Data, len(m.Data), m.Data, len(m.Data))
-	if squares[0] > 1e-150 && squares[0] < 1e150 {
+	if s := squares(m.Data); s > 1e-150 && s < 1e150 {
 		return 0
 	}
 	return normalized(m.Data)
+}
+
+// squares returns the sum of the squares of numbers; there are whole blocks of lanes.
+func squares(x []float64) float64 {
+	var sum [1]float64
+	dots(sum[:], x, len(x), x, len(x))
+	return sum[0]
 }
 
 // normalized divides numbers by a power of two, which it returns, so that the greatest are about 1.

@@ -206,13 +206,17 @@ func exact(d ir.DType) float64 {
 func singular(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
 	vectors, full := a.Bool("compute_uv"), a.Bool("full_matrices")
+	decompose := dense.Singular
+	if a.In[0].DType() == ir.F32 {
+		decompose = dense.SingularOfSingles
+	}
 	return func(in, out [][]float64) error {
 		if m == 0 || n == 0 {
 			identity(out[0], m, m)
 			identity(out[2], n, n)
 			return nil
 		}
-		values, u, v, ok := dense.Singular(dense.From(in[0], m, n), vectors && (out[0] != nil || out[2] != nil), full)
+		values, u, v, ok := decompose(dense.From(in[0], m, n), vectors && (out[0] != nil || out[2] != nil), full)
 		if !ok {
 			return errNotConverged
 		}
