@@ -9,27 +9,44 @@ var exponents = []struct {
 	norm   float64
 }{{3, 0.015}, {5, 0.25}, {7, 0.95}, {9, 2.1}, {13, 5.4}}
 
+// approximation returns the degree for a matrix of a norm, and how often it is halved before; ok is false
+// for norms that are no numbers.
+func approximation(norm float64) (degree, halvings int, ok bool) {
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return 0, 0, false
+	}
+	for _, e := range exponents {
+		if norm <= e.norm {
+			return e.degree, 0, true
+		}
+	}
+	last := exponents[len(exponents)-1]
+	_, halvings = math.Frexp(norm / last.norm)
+	return last.degree, halvings, true
+}
+
+// coefficient returns that of degree k+1, of those (2q−k)!·q! / ((2q)!·k!·(q−k)!), from that of degree k.
+func coefficient(c float64, q, k int) float64 {
+	return c * float64(q-k) / float64((2*q-k)*(k+1))
+}
+
 // Exp returns the exponential of a square matrix. That of one with elements that are not finite is all
 // NaN.
 func Exp(a *Matrix) *Matrix {
-	norm := a.norm()
-	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+	degree, halvings, ok := approximation(a.norm())
+	if !ok {
 		c := New(a.Rows, a.Cols)
 		for i := range c.Data {
 			c.Data[i] = math.NaN()
 		}
 		return c
 	}
-	for _, e := range exponents {
-		if norm <= e.norm {
-			return approximate(a, e.degree)
-		}
+	if halvings > 0 {
+		scaled := New(a.Rows, a.Cols)
+		scaled.add(a, math.Ldexp(1, -halvings))
+		a = scaled
 	}
-	last := exponents[len(exponents)-1]
-	_, halvings := math.Frexp(norm / last.norm)
-	scaled := New(a.Rows, a.Cols)
-	scaled.add(a, math.Ldexp(1, -halvings))
-	x := approximate(scaled, last.degree)
+	x := approximate(a, degree)
 	for range halvings {
 		x = Product(x, x)
 	}
@@ -65,7 +82,6 @@ func approximate(a *Matrix, degree int) *Matrix {
 	odd, even := New(n, n), New(n, n)
 	power, c := identity(n, n), 1.0
 	for k := 0; ; k++ {
-		// c is the coefficient of degree k, (2q−k)!·q! / ((2q)!·k!·(q−k)!).
 		if k%2 == 0 {
 			if k > 0 {
 				power = Product(power, square)
@@ -77,7 +93,7 @@ func approximate(a *Matrix, degree int) *Matrix {
 		if k == degree {
 			break
 		}
-		c *= float64(degree-k) / float64((2*degree-k)*(k+1))
+		c = coefficient(c, degree, k)
 	}
 	u := Product(a, odd)
 	below, above := New(n, n), New(n, n)

@@ -16,9 +16,10 @@ func General(a *Matrix, vectors bool, epsilon float64) (re, im []float64, v *Mat
 	}
 	e := a.scaled()
 	b := balance(a)
-	all := hessenberg(a)
 	var z *Matrix
-	if vectors {
+	if a.Rows <= Small {
+		z = smallHessenberg(a, vectors)
+	} else if all := hessenberg(a); vectors {
 		z = accumulated(all, a.Rows, a.Rows)
 	}
 	s := newSchur(a, z)

@@ -1,5 +1,7 @@
 package dense
 
+import "math"
+
 // hessenberg makes all of a square matrix below the diagonal under the main one zeros, by reflections from
 // both sides.
 func hessenberg(a *Matrix) (all []*reflections) {
@@ -84,4 +86,38 @@ func extend(a *Matrix, r *reflections, v, y *panel, x []float64, tau float64, j0
 	for i := j0 + 1; i < n; i++ {
 		to[i] *= tau
 	}
+}
+
+// smallHessenberg is hessenberg of at most Small rows, one reflection after the other, and returns the transposed
+// product of the reflections if it is wanted.
+func smallHessenberg(a *Matrix, vectors bool) (z *Matrix) {
+	n := a.Rows
+	if vectors {
+		z = identity(n, n)
+	}
+	var column, products [Small]float64
+	for j := range n - 2 {
+		x := column[:n-j-1]
+		for i := range x {
+			x[i] = a.at(j+1+i, j)[0]
+		}
+		beta, tau := reflection(x)
+		a.at(j+1, j)[0] = beta
+		for i := range x[1:] {
+			a.at(j+2+i, j)[0] = 0
+		}
+		smallReflect(x, tau, a.at(j+1, j+1), a.Stride, products[:n-j-1])
+		for i := range n {
+			row := a.row(i)[j+1:]
+			var t float64
+			for k, v := range x {
+				t = math.FMA(v, row[k], t)
+			}
+			less(row, x, tau*t)
+		}
+		if vectors {
+			smallReflect(x, tau, z.at(j+1, 0), z.Stride, products[:n])
+		}
+	}
+	return z
 }

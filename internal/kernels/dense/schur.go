@@ -14,7 +14,7 @@ type schur struct {
 	re, im []float64
 
 	factors []float64 // of the reflections of a sweep, numbers of each
-	across  *Matrix   // columns as rows
+	across  *Matrix   // columns as rows; nil for a matrix with so few that rows above a window are treated one by one
 }
 
 // Of a reflection I - f·(1, x, y)·(1, x, y)ᵀ the numbers x, y, f, f·x and f·y are noted.
@@ -29,9 +29,11 @@ func roundedUp(i int) int { return start(i + block - 1) }
 // newSchur has room for rows behind the last of matrices of n rows.
 func newSchur(h, z *Matrix) *schur {
 	n := h.Rows
-	s := &schur{h: extended(h), z: extended(z), re: make([]float64, n), im: make([]float64, n)}
-	s.factors = make([]float64, 0, reflectionNumbers*n)
-	s.across = New(2*window, n)
+	room := make([]float64, (2+reflectionNumbers)*n)
+	s := &schur{h: extended(h), z: extended(z), re: room[:n], im: room[n : 2*n], factors: room[2*n:]}
+	if n > window/2 {
+		s.across = New(2*window, n)
+	}
 	return s
 }
 
@@ -196,7 +198,8 @@ func (s *schur) reflect(m, k, first, end int, v [3]float64) {
 		beta = h.at(m, m-1)[0] * (1 - f)
 	}
 	s.factors = append(s.factors, x, y, f, f*x, f*y)
-	h.reflect(k, start(k), roundedUp(end), 1, s.factors[len(s.factors)-reflectionNumbers:])
+	last := s.factors[len(s.factors)-reflectionNumbers:]
+	h.reflect(k, start(k), roundedUp(end), 1, last)
 	if k > s.lo {
 		h.at(k, k-1)[0] = beta
 		for i := 1; i < most; i++ {
@@ -204,12 +207,14 @@ func (s *schur) reflect(m, k, first, end int, v [3]float64) {
 		}
 	}
 	for i := first; i <= min(k+3, s.hi); i++ {
-		to := h.at(i, k)[:3]
-		t := to[0] + x*to[1] + y*to[2]
-		to[0] -= f * t
-		to[1] -= f * x * t
-		to[2] -= f * y * t
+		rowTimes(h.at(i, k)[:3], last)
 	}
+}
+
+// rowTimes multiplies three elements of a row with a reflection.
+func rowTimes(to, f []float64) {
+	t := math.FMA(f[0], to[1], math.FMA(f[1], to[2], to[0]))
+	to[0], to[1], to[2] = math.FMA(-f[2], t, to[0]), math.FMA(-f[3], t, to[1]), math.FMA(-f[4], t, to[2])
 }
 
 // spread applies reflections of rows from k on to the columns behind the window from first to end and to the
@@ -220,7 +225,13 @@ func (s *schur) spread(k, count, first, end int, factors []float64) {
 		top, right = 0, h.Cols
 	}
 	h.reflect(k, roundedUp(end), right, count, factors)
-	if above := first - top; above > 0 {
+	if s.across == nil {
+		for i := top; i < first; i++ {
+			for l := range count {
+				rowTimes(h.at(i, k+l)[:3], factors[l*reflectionNumbers:])
+			}
+		}
+	} else if above := first - top; above > 0 {
 		across, from := s.across, h.at(top, k)
 		gemm.Transpose(across.Data, across.Stride, from, h.Stride, above, count+2)
 		across.reflect(0, 0, above, count, factors)

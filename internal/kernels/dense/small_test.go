@@ -46,6 +46,66 @@ func TestSmall(t *testing.T) {
 	}
 }
 
+// TestSmallFactors holds those of Cholesky, QR and the exponential to the loops for larger matrices.
+func TestSmallFactors(t *testing.T) {
+	for _, s := range [][2]int{{1, 1}, {2, 2}, {5, 5}, {16, 16}, {7, 3}, {3, 7}, {16, 9}} {
+		rows, cols := s[0], s[1]
+		k := min(rows, cols)
+		m := random(rows, cols)
+		a, tau, want := make([]float64, rows*cols), make([]float64, k), make([]float64, k)
+		m.To(a)
+		f := copied(m)
+		QR(f, want)
+		SmallQR(a, rows, cols, tau)
+		near(t, "QR", From(a, rows, cols), f)
+		near(t, "tau", From(tau, 1, k), From(want, 1, k))
+		q := make([]float64, rows*k)
+		identity(rows, k).To(q)
+		SmallMultiplyQ(a, cols, tau, q, rows, k, false, true)
+		near(t, "Q", From(q, rows, k), Q(f, want, k))
+		for _, transposed := range []bool{false, true} {
+			x := random(rows, 19)
+			b := make([]float64, rows*19)
+			x.To(b)
+			SmallMultiplyQ(a, cols, tau, b, rows, 19, transposed, false)
+			MultiplyQ(f, want, x, transposed)
+			near(t, "product with Q", From(b, rows, 19), x)
+		}
+		if rows != cols {
+			continue
+		}
+		for _, size := range []float64{1e-3, 0.3, 2, 40, math.Inf(1)} {
+			x := random(rows, rows)
+			for i := range x.Data {
+				x.Data[i] *= size
+			}
+			b, e := make([]float64, rows*rows), make([]float64, rows*rows)
+			x.To(b)
+			SmallExp(e, b, rows)
+			if big := Exp(x); math.IsInf(size, 0) {
+				if e[0] == e[0] || big.Data[0] == big.Data[0] {
+					t.Errorf("the exponential of what is not finite is %v, %v", e[0], big.Data[0])
+				}
+			} else {
+				nearTo(t, "exponential", From(e, rows, rows), big)
+			}
+		}
+		l := definite(rows)
+		l.To(a)
+		wrong := append([]float64(nil), a...)
+		wrong[(rows-1)*(rows+1)] = -1
+		if order := SmallCholesky(wrong, rows); order != rows {
+			t.Errorf("the minor that is not positive is said to be of order %d, not %d", order, rows)
+		}
+		SmallCholesky(a, rows)
+		Cholesky(l)
+		for i := range rows {
+			clear(a[i*rows+i+1 : (i+1)*rows])
+		}
+		same(t, "factor of Cholesky's", a, l)
+	}
+}
+
 func same(t *testing.T, what string, got []float64, m *Matrix) {
 	t.Helper()
 	want := make([]float64, len(got))

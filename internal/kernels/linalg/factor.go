@@ -37,15 +37,7 @@ func sizes(v ir.Value) (m, n int) { return v.Dim(-2), v.Dim(-1) }
 func cholesky(a ir.Args) kernel {
 	n, upper, check := a.In[0].Dim(-1), a.Bool("upper"), a.Bool("check_errors")
 	return func(in, out [][]float64) error {
-		l := dense.From(in[0], n, n)
-		if upper {
-			l = l.Transposed()
-		}
-		order := dense.Cholesky(l)
-		if upper {
-			l = l.Transposed()
-		}
-		l.To(out[0])
+		order := choleskyInto(out[0], in[0], n, upper)
 		out[1][0] = float64(order)
 		if order != 0 && check {
 			return fmt.Errorf("the factorization could not be completed because the input is not positive-definite "+
@@ -53,6 +45,40 @@ func cholesky(a ir.Args) kernel {
 		}
 		return nil
 	}
+}
+
+// choleskyInto makes l the factor of n×n elements, of which one triangle counts.
+func choleskyInto(l, x []float64, n int, upper bool) (order int) {
+	if n > dense.Small {
+		m := dense.From(x, n, n)
+		if upper {
+			m = m.Transposed()
+		}
+		order = dense.Cholesky(m)
+		if upper {
+			m = m.Transposed()
+		}
+		m.To(l)
+		return order
+	}
+	var few [dense.Small * dense.Small]float64
+	lower := few[:n*n]
+	for i := range n {
+		for j := range i + 1 {
+			if upper {
+				lower[i*n+j] = x[j*n+i]
+			} else {
+				lower[i*n+j] = x[i*n+j]
+			}
+		}
+	}
+	order = dense.SmallCholesky(lower, n)
+	if upper {
+		transpose(l, lower, n, n)
+	} else {
+		copy(l, lower)
+	}
+	return order
 }
 
 func factor(a ir.Args) kernel {
@@ -101,6 +127,11 @@ func solveTriangular(a ir.Args) kernel {
 func reflect(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
 	return func(in, out [][]float64) error {
+		if m <= dense.Small && n <= dense.Small {
+			copy(out[0], in[0])
+			dense.SmallQR(out[0], m, n, out[1])
+			return nil
+		}
 		f := dense.From(in[0], m, n)
 		dense.QR(f, out[1])
 		f.To(out[0])
@@ -111,6 +142,11 @@ func reflect(a ir.Args) kernel {
 func product(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
 	return func(in, out [][]float64) error {
+		if m <= dense.Small {
+			identity(out[0], m, n)
+			dense.SmallMultiplyQ(in[0], n, in[1], out[0], m, n, false, true)
+			return nil
+		}
 		dense.Q(dense.From(in[0], m, n), in[1], n).To(out[0])
 		return nil
 	}
@@ -121,6 +157,11 @@ func applyProduct(a ir.Args) kernel {
 	rows, cols := sizes(a.In[0])
 	left, transpose := a.Bool("left"), a.Bool("transpose")
 	return func(in, out [][]float64) error {
+		if left && m <= dense.Small && n <= 2*dense.Small {
+			copy(out[0], in[2])
+			dense.SmallMultiplyQ(in[0], cols, in[1], out[0], m, n, transpose, false)
+			return nil
+		}
 		f, x := dense.From(in[0], rows, cols), dense.From(in[2], m, n)
 		if left {
 			dense.MultiplyQ(f, in[1], x, transpose)
@@ -243,7 +284,9 @@ func identity(x []float64, m, n int) {
 func exponential(a ir.Args) kernel {
 	n := a.In[0].Dim(-1)
 	return func(in, out [][]float64) error {
-		if n > 0 {
+		if n <= dense.Small {
+			dense.SmallExp(out[0], in[0], n)
+		} else {
 			dense.Exp(dense.From(in[0], n, n)).To(out[0])
 		}
 		return nil

@@ -130,7 +130,7 @@ func broadcast(own, batch ir.Shape) []int {
 func cube(a ir.Args) float64 {
 	s := a.In[0].Shape()
 	n := float64(max(s.Dim(-1), s.Dim(-2)))
-	return n * n * n
+	return 50 + n*n*n
 }
 
 // Run computes elements lo to hi-1 of the batch. in and out are the elements of dense operands and
