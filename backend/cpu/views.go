@@ -46,10 +46,13 @@ func (l *lowering) CopyTo(in *graph.Instr, to, v plan.Value) {
 	view := v.View.Merge()
 	unit := l.tune.unit
 	if view.Rank > 1 && total > 0 {
-		// Whole rows, so that transposed ones can be read in squares.
-		row := view.Dims[view.Rank-1]
-		if unit = (unit + row - 1) / row * row; view.Transposed() {
-			unit = max(unit, strided.SquareRows*row)
+		// Whole rows, so that transposed ones can be read in squares. Others that are longer than a unit are cut:
+		// a few of them would leave processors without work.
+		switch row := view.Dims[view.Rank-1]; {
+		case view.Transposed():
+			unit = max((unit+row-1)/row, strided.SquareRows) * row
+		case row <= unit:
+			unit = (unit + row - 1) / row * row
 		}
 	}
 	f := readers.of(v.DType())

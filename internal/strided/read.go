@@ -50,7 +50,11 @@ func Read[T Bits](dst, src []T, v *View, start int) {
 			}
 		}
 		k := min(n-i, len(dst))
-		readRun(dst[:k], src, pos, step)
+		if step == 1 {
+			move(dst[:k], src[pos:pos+k], v.Len())
+		} else {
+			readRun(dst[:k], src, pos, step)
+		}
 		dst = dst[k:]
 		if len(dst) == 0 {
 			return
@@ -58,6 +62,26 @@ func Read[T Bits](dst, src []T, v *View, start int) {
 		pos -= i * step
 		pos = v.Next(&at, last, pos)
 	}
+}
+
+const (
+	// moveMost is the bytes of a copy that the runtime makes through the cache: from 1 MiB on it stores past it.
+	moveMost = 512 << 10
+	// moveTogether is up to where the bytes on both sides are better kept in the cache of all processors.
+	moveTogether = 20 << 20
+)
+
+// move sets dst to src, which is as long, as a part of moving so many elements. What fits the cache is
+// stored there: whoever uses it next finds it, and two processors store past the cache no faster than one.
+func move[T Bits](dst, src []T, elements int) {
+	var x T
+	size := int(unsafe.Sizeof(x))
+	if most := moveMost / size; len(dst) > most && 2*elements*size <= moveTogether {
+		for ; len(dst) > most; dst, src = dst[most:], src[most:] {
+			copy(dst[:most], src[:most])
+		}
+	}
+	copy(dst, src)
 }
 
 func readRun[T Bits](dst, src []T, pos, step int) {

@@ -300,7 +300,7 @@ func Write[T Bits](dst, src []T, v *View, lo, hi int) {
 		k := min(n-i, len(src))
 		switch step {
 		case 1:
-			copy(dst[pos:pos+k], src[:k])
+			move(dst[pos:pos+k], src[:k], 2*v.Len()) // there may be another part
 		case 2:
 			Spread(dst[pos:pos+2*k-1], src[:k])
 		default:

@@ -282,3 +282,25 @@ func readNarrow[T uint8 | uint16](t *testing.T) {
 		}
 	}
 }
+
+// TestLongRows reads and writes rows that are copied in several pieces, and ones beside that are not.
+func TestLongRows(t *testing.T) {
+	for _, n := range []int{moveMost / 8, moveMost/8 + 1, 3*moveMost/8 - 5, moveTogether/16 + 3} {
+		src := make([]uint64, n+7)
+		for i := range src {
+			src[i] = uint64(i) * 0x9e3779b97f4a7c15
+		}
+		v := View{Offset: 3, Rank: 2, Dims: [MaxRank]int{2, n}, Strides: [MaxRank]int{4, 1}}
+		got := make([]uint64, 2*n)
+		Read(got, src, &v, 0)
+		if !slices.Equal(got[:n], src[3:3+n]) || !slices.Equal(got[n:], src[7:7+n]) {
+			t.Errorf("reading rows of %d", n)
+		}
+		v.Strides[0] = n + 4
+		dst := make([]uint64, 2*n+9)
+		Write(dst, got, &v, 0, 2*n)
+		if !slices.Equal(dst[3:3+n], got[:n]) || !slices.Equal(dst[n+7:2*n+7], got[n:]) || slices.Max(dst[n+3:n+7]) != 0 {
+			t.Errorf("writing rows of %d", n)
+		}
+	}
+}

@@ -6,6 +6,7 @@ package nest
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/strided"
 )
 
 // Of returns how a kernel goes over its grid in pieces of about the given number of elements. The
@@ -56,9 +57,13 @@ const (
 	lineBytes    = 64
 	lineElements = 16
 	// streamBytes is from where on a result that nothing in the Program reads
-	// passes by the cache, streamAlways from where on any does.
-	streamBytes  = 4 << 20
-	streamAlways = 24 << 20
+	// passes by the cache if the kernel's operands together have more than
+	// streamTogether, streamAlways from where on any does. What the cache of all
+	// processors holds is better kept there: stores past it wait for the memory, to
+	// which two processors write no faster than one.
+	streamBytes    = 4 << 20
+	streamTogether = 20 << 20
+	streamAlways   = 24 << 20
 	// aheadBytes is from where on an operand is not expected in the cache, and
 	// aheadRow the most of a row that is fetched early.
 	aheadBytes = 1 << 20
@@ -91,12 +96,18 @@ func Like(n *loop.Nest, k *fuse.Kernel) loop.Nest {
 
 // Hint tells the compiler of kernels how operands lie to the caches.
 func Hint(k *fuse.Kernel, uses *fuse.Uses) {
+	together := 0
+	for i := range k.Args {
+		if a := &k.Args[i]; a.Role == fuse.Input || a.Role == fuse.Output {
+			together += extent(&a.View) * a.DType.Size()
+		}
+	}
 	for i := range k.Args {
 		a, arg := &k.Args[i], &k.Loop.Args[i]
 		switch {
 		case arg.Cols != loop.Unit:
 		case a.Role == fuse.Output:
-			arg.Stream = streams(a, uses)
+			arg.Stream = streams(a, together, uses)
 		case a.Role == fuse.Input && k.Loop.Axis == loop.Columns && len(k.Loop.Passes) > 1:
 			size := a.DType.Size()
 			arg.Ahead = k.Grid.Rows.Steps[i] != 0 && k.Grid.Cols.N*size <= aheadRow && a.View.Len()*size > aheadBytes
@@ -104,10 +115,22 @@ func Hint(k *fuse.Kernel, uses *fuse.Uses) {
 	}
 }
 
-// streams reports whether a result should pass by the cache.
-func streams(a *fuse.Arg, uses *fuse.Uses) bool {
+// extent is the number of elements that a view reads, each once.
+func extent(v *strided.View) int {
+	n := 1
+	for i, d := range v.Dims[:v.Rank] {
+		if v.Strides[i] != 0 {
+			n *= d
+		}
+	}
+	return n
+}
+
+// streams reports whether a result of a kernel whose operands have so many bytes together should pass by
+// the cache.
+func streams(a *fuse.Arg, together int, uses *fuse.Uses) bool {
 	bytes := a.View.Len() * a.DType.Size()
-	return bytes > streamAlways || bytes > streamBytes && a.ID >= 0 && len(uses.Users[a.ID]) == 0
+	return bytes > streamAlways || bytes > streamBytes && together > streamTogether && a.ID >= 0 && len(uses.Users[a.ID]) == 0
 }
 
 // cut cuts a grid into pieces of about the given number of elements.

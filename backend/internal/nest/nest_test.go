@@ -1,0 +1,51 @@
+package nest
+
+import (
+	"testing"
+
+	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/loop"
+	"github.com/loris-ml/loris/internal/strided"
+)
+
+// TestHintStreams holds which results pass by the cache: large ones that nothing reads, where operands are more
+// than a cache holds, and huge ones.
+func TestHintStreams(t *testing.T) {
+	const mega = 1 << 20 // elements of four bytes
+	row := strided.View{Rank: 2, Dims: [strided.MaxRank]int{mega / 1024, 1024}, Strides: [strided.MaxRank]int{0, 1}}
+	dense := func(n int) strided.View { return strided.Dense([]int{n}) }
+	for _, c := range []struct {
+		name   string
+		inputs []strided.View
+		result int
+		read   bool // something in the Program reads the result
+		want   bool
+	}{
+		{"small", []strided.View{dense(mega)}, mega, false, false},
+		{"both in the cache", []strided.View{dense(2 * mega)}, 2 * mega, false, false},
+		{"three of them are more", []strided.View{dense(2 * mega), dense(2 * mega)}, 2 * mega, false, true},
+		{"of a repeated row", []strided.View{row, row, row, row, row}, 2 * mega, false, false},
+		{"large", []strided.View{dense(4 * mega)}, 4 * mega, false, true},
+		{"large and read", []strided.View{dense(4 * mega)}, 4 * mega, true, false},
+		{"huge and read", []strided.View{dense(1)}, 7 * mega, true, true},
+	} {
+		k := &fuse.Kernel{Loop: &loop.Kernel{}}
+		add := func(v strided.View, r fuse.Role) {
+			k.Args = append(k.Args, fuse.Arg{DType: ir.F32, View: v, Role: r, ID: 0})
+			k.Loop.Args = append(k.Loop.Args, loop.Arg{DType: ir.F32, Cols: loop.Unit, Write: r == fuse.Output})
+		}
+		for _, v := range c.inputs {
+			add(v, fuse.Input)
+		}
+		add(dense(c.result), fuse.Output)
+		uses := &fuse.Uses{Users: make([][]int32, 1), Kept: []bool{true}}
+		if c.read {
+			uses.Users[0] = []int32{1}
+		}
+		Hint(k, uses)
+		if got := k.Loop.Args[len(c.inputs)].Stream; got != c.want {
+			t.Errorf("%s: stream is %v, want %v", c.name, got, c.want)
+		}
+	}
+}
