@@ -6,7 +6,6 @@ package nest
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/internal/loop"
-	"github.com/loris-ml/loris/internal/strided"
 )
 
 // Of returns how a kernel goes over its grid in pieces of about the given number of elements. The
@@ -99,7 +98,7 @@ func Hint(k *fuse.Kernel, uses *fuse.Uses) {
 	together := 0
 	for i := range k.Args {
 		if a := &k.Args[i]; a.Role == fuse.Input || a.Role == fuse.Output {
-			together += extent(&a.View) * a.DType.Size()
+			together += extent(a) * a.DType.Size()
 		}
 	}
 	for i := range k.Args {
@@ -115,11 +114,11 @@ func Hint(k *fuse.Kernel, uses *fuse.Uses) {
 	}
 }
 
-// extent is the number of elements that a view reads, each once.
-func extent(v *strided.View) int {
+// extent is the number of elements that an operand has in memory, each once.
+func extent(a *fuse.Arg) int {
 	n := 1
-	for i, d := range v.Dims[:v.Rank] {
-		if v.Strides[i] != 0 {
+	for i, d := range a.View.Dims[:a.View.Rank] {
+		if a.View.Strides[i] != 0 {
 			n *= d
 		}
 	}
