@@ -48,31 +48,76 @@ func intMM(c *call) {
 func multiplyWords[X, Y, R igemm.Integer](c *call, kn *igemm.Kernel, p *product, out operand, signed bool) {
 	f := igemm.FormOf[X](kn)
 	sizes := igemm.Product{Form: f, M: p.m, N: p.n, K: p.k, Signed: signed}
-	a, aSize := packWords[X](c, f, p.a, kn.MR, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK, sizes.Biased())
-	b, bSize := packWords[Y](c, f, p.b, kn.NR, p.n, p.k, p.bBatch, p.bOnce, p.bCol, p.bK, false)
+	a, aSize := packWords[X](c, f, p.a, kn.MR, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK, packLeft[X](sizes.Biased()))
+	b, bSize := packWords[Y](c, f, p.b, kn.NR, p.n, p.k, p.bBatch, p.bOnce, p.bCol, p.bK, igemm.Pack[Y])
+	reads := []operand{a, b}
+	var excess operand
+	excessSize := 0
+	if sizes.Biased() {
+		excess, excessSize = c.excess(kn, sizes, b, bSize, p)
+		reads = append(reads, excess)
+	}
 	if p.aOnce {
 		aSize = 0
 	}
 	if p.bOnce {
-		bSize = 0
+		bSize, excessSize = 0, 0
 	}
 	// A unit is some panels of rows by one of columns.
 	rows, cols := ceilDiv(p.m, kn.MR), ceilDiv(p.n, kn.NR)
 	rowTiles := ceilDiv(rows, tileRows)
 	m, size := c.l.mem, p.m*p.n
 	cost := intMacCost * float64(min(tileRows, rows)*kn.MR*kn.NR*f.Words(p.k))
-	c.emit(p.batch*cols*rowTiles, c.l.grain(cost), []operand{out}, []operand{a, b}, func(lo, hi int) {
+	c.emit(p.batch*cols*rowTiles, c.l.grain(cost), []operand{out}, reads, func(lo, hi int) {
 		dst, x, y := elements[R](m, out), elements[uint32](m, a), elements[uint32](m, b)
+		var less []int32
+		if sizes.Biased() {
+			less = elements[int32](m, excess)
+		}
 		for u := lo; u < hi; u++ {
 			i, col, row := u/(cols*rowTiles), u/rowTiles%cols, u%rowTiles*tileRows
-			igemm.Mul(kn, sizes, dst[i*size:(i+1)*size], x[i*aSize:], y[i*bSize:], row, min(row+tileRows, rows), col, col+1)
+			igemm.Mul(kn, sizes, dst[i*size:(i+1)*size], x[i*aSize:], y[i*bSize:], less[i*excessSize:], row, min(row+tileRows, rows), col, col+1)
 		}
 	})
 }
 
+// excess emits what the bias of the left operand's bytes adds to the sums of each column, and returns the
+// elements of one matrix beside.
+func (c *call) excess(kn *igemm.Kernel, sizes igemm.Product, b operand, bSize int, p *product) (dst operand, size int) {
+	panels, count := ceilDiv(p.n, kn.NR), len(p.bBatch)
+	if p.bOnce {
+		count = 1
+	}
+	size = panels * kn.NR
+	words := sizes.Form.Words(p.k)
+	dst = c.l.bytesTemp(sizeOf[int32](), size*count)
+	m := c.l.mem
+	c.emit(count*panels, c.l.grain(intMacCost*float64(kn.MR*kn.NR*words)), []operand{dst}, []operand{b}, func(lo, hi int) {
+		sums, y := elements[int32](m, dst), elements[uint32](m, b)
+		for u := lo; u < hi; u++ {
+			i, col := u/panels, u%panels
+			kn.Excess(sums[i*size:], y[i*bSize:], words, col, col+1)
+		}
+	})
+	return dst, size
+}
+
+// packer packs panels of an operand in a form.
+type packer[T igemm.Integer] func(f igemm.Form, dst []uint32, src []T, width, n, k, off, step, kStep, lo, hi int)
+
+// packLeft returns what packs left operands.
+func packLeft[T igemm.Integer](biased bool) packer[T] {
+	if !biased {
+		return igemm.Pack[T]
+	}
+	return func(_ igemm.Form, dst []uint32, src []T, width, n, k, off, step, kStep, lo, hi int) {
+		igemm.PackBiased(dst, src, width, n, k, off, step, kStep, lo, hi)
+	}
+}
+
 // packWords emits the packing of one operand with n rows (or columns) and depth
-// k, its bytes biased or not, and returns the words of one matrix beside.
-func packWords[T igemm.Integer](c *call, f igemm.Form, src, width, n, k int, batch []int, once bool, step, kStep int, biased bool) (dst operand, size int) {
+// k, and returns the words of one matrix beside.
+func packWords[T igemm.Integer](c *call, f igemm.Form, src, width, n, k int, batch []int, once bool, step, kStep int, pack packer[T]) (dst operand, size int) {
 	if once {
 		batch = batch[:1]
 	}
@@ -84,11 +129,7 @@ func packWords[T igemm.Integer](c *call, f igemm.Form, src, width, n, k int, bat
 		to, from := elements[uint32](m, dst), as[T](m.bufs[src])
 		for u := lo; u < hi; u++ {
 			i, panel := u/panels, u%panels
-			words := to[i*size : (i+1)*size]
-			igemm.Pack(f, words, from, width, n, k, batch[i], step, kStep, panel, panel+1)
-			if one := size / panels; biased {
-				igemm.Bias(words[panel*one : (panel+1)*one])
-			}
+			pack(f, to[i*size:(i+1)*size], from, width, n, k, batch[i], step, kStep, panel, panel+1)
 		}
 	})
 	return dst, size

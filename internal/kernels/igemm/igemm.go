@@ -71,8 +71,11 @@ func (kn *Kernel) tile(f Form) func(depth int, a, b *uint32, c *int32) {
 	return kn.quads
 }
 
-// maxTile is the most elements of a tile.
-const maxTile = 12 * 32
+// maxTile is the most elements of a tile, maxCols its columns at most.
+const (
+	maxTile = 12 * maxCols
+	maxCols = 32
+)
 
 var native = natives()
 
@@ -158,6 +161,15 @@ func portableTile(depth int, a, b *uint32, c *int32, product func(x, y uint32) i
 // for NR) and depth k: element (i, p) is src[off+i·step+p·kStep]. What a panel
 // has beyond n and k is zero. dst is the whole packed operand.
 func Pack[T Integer](f Form, dst []uint32, src []T, width, n, k, off, step, kStep, lo, hi int) {
+	pack(f, dst, src, width, n, k, off, step, kStep, lo, hi, 0)
+}
+
+// PackBiased is Pack of the left operand of a Biased product: 128 is added to its bytes, which have a sign.
+func PackBiased[T Integer](dst []uint32, src []T, width, n, k, off, step, kStep, lo, hi int) {
+	pack(Quads, dst, src, width, n, k, off, step, kStep, lo, hi, bias)
+}
+
+func pack[T Integer](f Form, dst []uint32, src []T, width, n, k, off, step, kStep, lo, hi int, flip uint32) {
 	words := f.Words(k)
 	for panel := lo; panel < hi; panel++ {
 		out := dst[panel*width*words : (panel+1)*width*words]
@@ -172,7 +184,7 @@ func Pack[T Integer](f Form, dst []uint32, src []T, width, n, k, off, step, kSte
 		case Pairs:
 			packPairs(out, src, width, rows, k, base, step, kStep)
 		case Quads:
-			packQuads(out, src, width, rows, k, base, step, kStep)
+			packQuads(out, src, width, rows, k, base, step, kStep, flip)
 		}
 	}
 }
@@ -196,12 +208,14 @@ func packWhole[T Integer](out []uint32, src []T, width, rows, k, base, step, kSt
 	}
 }
 
-func packQuads[T Integer](out []uint32, src []T, width, rows, k, base, step, kStep int) {
+// packQuads packs words whose bits are those of flip apart from the elements'. Bytes beyond the depth may be
+// anything in a left operand, as the right one has zeros there.
+func packQuads[T Integer](out []uint32, src []T, width, rows, k, base, step, kStep int, flip uint32) {
 	quad := func(a, b, c, d T) uint32 {
-		return uint32(uint8(a)) | uint32(uint8(b))<<8 | uint32(uint8(c))<<16 | uint32(uint8(d))<<24
+		return uint32(uint8(a)) | uint32(uint8(b))<<8 | uint32(uint8(c))<<16 | uint32(uint8(d))<<24 ^ flip
 	}
 	switch {
-	case step == 1 && width == 32 && rows == 32 && k >= 4 && loops.fours != nil && unsafe.Sizeof(src[0]) == 1:
+	case step == 1 && width == 32 && rows == 32 && flip == 0 && k >= 4 && loops.fours != nil && unsafe.Sizeof(src[0]) == 1:
 		_ = src[base+(k/4*4-1)*kStep+rows-1]
 		loops.fours(&out[:k/4*width][0], (*byte)(unsafe.Pointer(&src[base])), kStep, k/4)
 	case step == 1:
@@ -214,11 +228,20 @@ func packQuads[T Integer](out []uint32, src []T, width, rows, k, base, step, kSt
 			}
 		}
 	case kStep == 1 && k >= 4 && unsafe.Sizeof(src[0]) == 1:
-		for i := range rows {
-			from, at := unsafe.Slice((*byte)(unsafe.Pointer(&src[base+i*step:][:k][0])), k), i
-			for ; len(from) >= 4; from = from[4:] {
-				out[at] = binary.LittleEndian.Uint32(from)
-				at += width
+		line := func(i int) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&src[base+i*step:][:k][0])), k) }
+		i := 0
+		for ; i+4 <= rows; i += 4 { // what is stored follows each other
+			x, y, z, w := line(i), line(i+1), line(i+2), line(i+3)
+			for to := out[i:]; len(x) >= 4 && len(y) >= 4 && len(z) >= 4 && len(w) >= 4; {
+				four := to[:4]
+				four[0], four[1] = binary.LittleEndian.Uint32(x)^flip, binary.LittleEndian.Uint32(y)^flip
+				four[2], four[3] = binary.LittleEndian.Uint32(z)^flip, binary.LittleEndian.Uint32(w)^flip
+				x, y, z, w, to = x[4:], y[4:], z[4:], w[4:], to[min(width, len(to)):]
+			}
+		}
+		for ; i < rows; i++ {
+			for from, at := line(i), i; len(from) >= 4; from, at = from[4:], at+width {
+				out[at] = binary.LittleEndian.Uint32(from) ^ flip
 			}
 		}
 	default:
@@ -281,9 +304,10 @@ func (p Product) Biased() bool { return p.Signed && p.Form == Quads }
 
 // Mul sets the part of the dense matrix c that lies in row panels rowLo..rowHi-1 and
 // column panels colLo..colHi-1 to the product of operands that Pack has packed for this
-// kernel, cut to the type.
-func Mul[R Integer](kn *Kernel, p Product, c []R, a, b []uint32, rowLo, rowHi, colLo, colHi int) {
-	var tile, excess [maxTile]int32
+// kernel, cut to the type. Of a Biased product excess is what Excess has set for all columns.
+func Mul[R Integer](kn *Kernel, p Product, c []R, a, b []uint32, excess []int32, rowLo, rowHi, colLo, colHi int) {
+	var tile [maxTile]int32
+	less := none[:kn.NR]
 	words := p.Form.Words(p.K)
 	f := kn.tile(p.Form)
 	biased := p.Biased()
@@ -291,7 +315,7 @@ func Mul[R Integer](kn *Kernel, p Product, c []R, a, b []uint32, rowLo, rowHi, c
 		pb := b[col*kn.NR*words:][:kn.NR*words]
 		cols := min(kn.NR, p.N-col*kn.NR)
 		if biased {
-			kn.excess(&excess, pb)
+			less = excess[col*kn.NR:][:kn.NR]
 		}
 		for row := rowLo; row < rowHi; row++ {
 			if words > 0 {
@@ -300,14 +324,14 @@ func Mul[R Integer](kn *Kernel, p Product, c []R, a, b []uint32, rowLo, rowHi, c
 			rows := min(kn.MR, p.M-row*kn.MR)
 			if out := c[row*kn.MR*p.N+col*kn.NR:]; kn.difference != nil && unsafe.Sizeof(out[0]) == 4 && cols%8 == 0 {
 				_ = out[(rows-1)*p.N+cols-1]
-				kn.difference((*int32)(unsafe.Pointer(&out[0])), p.N, &tile[0], &excess[0], rows, cols/8)
+				kn.difference((*int32)(unsafe.Pointer(&out[0])), p.N, &tile[0], &less[0], rows, cols/8)
 				continue
 			}
 			for i := range rows {
 				to := c[(row*kn.MR+i)*p.N+col*kn.NR:][:cols]
 				from := tile[i*kn.NR:][:cols]
 				if biased {
-					for j, v := range excess[:cols] {
+					for j, v := range less[:cols] {
 						from[j] -= v
 					}
 				}
@@ -319,31 +343,35 @@ func Mul[R Integer](kn *Kernel, p Product, c []R, a, b []uint32, rowLo, rowHi, c
 	}
 }
 
-// Bias adds 128 to bytes that have a sign, as Mul expects those of the left operand of a
-// Biased product.
-func Bias(words []uint32) {
-	for i := range words {
-		words[i] ^= 0x80808080
-	}
-}
+// bias flips the signs of the bytes of words, which adds 128 to them.
+const bias = 0x80808080
 
 // biased is words of the bias, for a part of the depth.
 var biased = func() (words [maxTile]uint32) {
-	Bias(words[:])
+	for i := range words {
+		words[i] = bias
+	}
 	return words
 }()
 
-// excess sets the first row of the tile to what the bias of the left bytes adds to the sums
-// of each column of a right panel: the panel's product with a left one of biases.
-func (kn *Kernel) excess(sums *[maxTile]int32, right []uint32) {
+// none is what the sums of a product without bias lose.
+var none [maxCols]int32
+
+// Excess sets the elements of sums for column panels colLo..colHi-1 of a packed right operand of Quads, so many
+// words deep, to what the bias of the left bytes adds to the sums of each column: the panel's product with a
+// left one of biases. There is an element for each column of a panel.
+func (kn *Kernel) Excess(sums []int32, right []uint32, words, colLo, colHi int) {
 	var part [maxTile]int32
-	clear(sums[:kn.NR])
-	for most := len(biased) / kn.MR * kn.NR; len(right) > 0; {
-		n := min(most, len(right))
-		kn.quads(n/kn.NR, &biased[0], &right[0], &part[0])
-		for j, v := range part[:kn.NR] {
-			sums[j] += v
+	for col := colLo; col < colHi; col++ {
+		to, panel := sums[col*kn.NR:][:kn.NR], right[col*kn.NR*words:][:kn.NR*words]
+		clear(to)
+		for most := len(biased) / kn.MR * kn.NR; len(panel) > 0; {
+			n := min(most, len(panel))
+			kn.quads(n/kn.NR, &biased[0], &panel[0], &part[0])
+			for j, v := range part[:kn.NR] {
+				to[j] += v
+			}
+			panel = panel[n:]
 		}
-		right = right[n:]
 	}
 }
