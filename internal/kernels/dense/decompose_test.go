@@ -149,7 +149,7 @@ func TestSymmetric(t *testing.T) {
 					t.Fatalf("%s: nothing found", what)
 				}
 				orthogonal(t, what, v)
-				nearTo(t, what, multiplied(multiplied(v.Transposed(), diagonal(n, n, values)), v), a)
+				nearTo(t, what, multiplied(multiplied(v, diagonal(n, n, values)), v.Transposed()), a)
 				alone, _, _ := Symmetric(copied(a), false)
 				ascending(t, what, values)
 				sameValues(t, what, alone, values)

@@ -496,6 +496,113 @@ done:
 	VZEROUPPER
 	RET
 
+// func sumsAVX512(d *float64, z *float64, origin float64, offset float64, x *float64, sums *float64, blocks int)
+// Requires: AVX, AVX512DQ, AVX512F, SSE2
+TEXT ·sumsAVX512(SB), NOSPLIT, $0-56
+	MOVQ         d+0(FP), AX
+	MOVQ         z+8(FP), CX
+	MOVQ         x+32(FP), DX
+	MOVQ         sums+40(FP), BX
+	MOVQ         blocks+48(FP), SI
+	MOVSD        origin+16(FP), X0
+	VBROADCASTSD X0, Z0
+	MOVSD        offset+24(FP), X1
+	VBROADCASTSD X1, Z1
+	MOVQ         $0x3ff0000000000000, DI
+	VMOVQ        DI, X2
+	VBROADCASTSD X2, Z2
+	MOVQ         $0x7fffffffffffffff, DI
+	VMOVQ        DI, X3
+	VBROADCASTSD X3, Z3
+	VXORPD       Y4, Y4, Y4
+	VXORPD       Y5, Y5, Y5
+	VXORPD       Y6, Y6, Y6
+
+block:
+	VMOVUPD       (AX), Z7
+	VSUBPD        Z0, Z7, Z7
+	VSUBPD        Z1, Z7, Z7
+	VMOVUPD       Z7, (DX)
+	VDIVPD        Z7, Z2, Z7
+	VMULPD        (CX), Z7, Z8
+	VADDPD        Z8, Z4, Z4
+	VFMADD231PD   Z8, Z7, Z5
+	VANDPD        Z3, Z8, Z8
+	VADDPD        Z8, Z6, Z6
+	ADDQ          $0x00000040, AX
+	ADDQ          $0x00000040, CX
+	ADDQ          $0x00000040, DX
+	DECQ          SI
+	JNZ           block
+	VEXTRACTF64X4 $0x01, Z4, Y0
+	VADDPD        Y0, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X0
+	VADDPD        X0, X4, X4
+	VUNPCKHPD     X4, X4, X0
+	VADDSD        X0, X4, X4
+	VMOVSD        X4, (BX)
+	VEXTRACTF64X4 $0x01, Z5, Y0
+	VADDPD        Y0, Y5, Y5
+	VEXTRACTF128  $0x01, Y5, X0
+	VADDPD        X0, X5, X5
+	VUNPCKHPD     X5, X5, X0
+	VADDSD        X0, X5, X5
+	VMOVSD        X5, 8(BX)
+	VEXTRACTF64X4 $0x01, Z6, Y0
+	VADDPD        Y0, Y6, Y6
+	VEXTRACTF128  $0x01, Y6, X0
+	VADDPD        X0, X6, X6
+	VUNPCKHPD     X6, X6, X0
+	VADDSD        X0, X6, X6
+	VMOVSD        X6, 16(BX)
+	VZEROUPPER
+	RET
+
+// func ratiosAVX512(y *float64, x *float64, d *float64, from float64, blocks int)
+// Requires: AVX, AVX512F, SSE2
+TEXT ·ratiosAVX512(SB), NOSPLIT, $0-40
+	MOVQ         y+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         d+16(FP), DX
+	MOVQ         blocks+32(FP), BX
+	MOVSD        from+24(FP), X0
+	VBROADCASTSD X0, Z0
+
+block:
+	VMOVUPD (DX), Z1
+	VSUBPD  Z0, Z1, Z1
+	VMOVUPD (CX), Z2
+	VDIVPD  Z1, Z2, Z2
+	VMULPD  (AX), Z2, Z2
+	VMOVUPD Z2, (AX)
+	ADDQ    $0x00000040, AX
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, DX
+	DECQ    BX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func quotientsAVX512(x *float64, z *float64, factor float64, blocks int)
+// Requires: AVX, AVX512F, SSE2
+TEXT ·quotientsAVX512(SB), NOSPLIT, $0-32
+	MOVQ         x+0(FP), AX
+	MOVQ         z+8(FP), CX
+	MOVQ         blocks+24(FP), DX
+	MOVSD        factor+16(FP), X0
+	VBROADCASTSD X0, Z0
+
+block:
+	VMULPD  (CX), Z0, Z1
+	VDIVPD  (AX), Z1, Z1
+	VMOVUPD Z1, (AX)
+	ADDQ    $0x00000040, AX
+	ADDQ    $0x00000040, CX
+	DECQ    DX
+	JNZ     block
+	VZEROUPPER
+	RET
+
 // func widenAVX512(dst *float64, src *float32, blocks int)
 // Requires: AVX, AVX512F
 TEXT ·widenAVX512(SB), NOSPLIT, $0-24
@@ -972,6 +1079,132 @@ block1:
 	JNZ          single
 
 done:
+	VZEROUPPER
+	RET
+
+// func sumsAVX2(d *float64, z *float64, origin float64, offset float64, x *float64, sums *float64, blocks int)
+// Requires: AVX, AVX2, FMA3, SSE2
+TEXT ·sumsAVX2(SB), NOSPLIT, $0-56
+	MOVQ         d+0(FP), AX
+	MOVQ         z+8(FP), CX
+	MOVQ         x+32(FP), DX
+	MOVQ         sums+40(FP), BX
+	MOVQ         blocks+48(FP), SI
+	MOVSD        origin+16(FP), X0
+	VBROADCASTSD X0, Y0
+	MOVSD        offset+24(FP), X1
+	VBROADCASTSD X1, Y1
+	MOVQ         $0x3ff0000000000000, DI
+	VMOVQ        DI, X2
+	VBROADCASTSD X2, Y2
+	MOVQ         $0x7fffffffffffffff, DI
+	VMOVQ        DI, X3
+	VBROADCASTSD X3, Y3
+	VXORPD       Y4, Y4, Y4
+	VXORPD       Y5, Y5, Y5
+	VXORPD       Y6, Y6, Y6
+	VXORPD       Y7, Y7, Y7
+	VXORPD       Y8, Y8, Y8
+	VXORPD       Y9, Y9, Y9
+
+block:
+	VMOVUPD      (AX), Y10
+	VSUBPD       Y0, Y10, Y10
+	VSUBPD       Y1, Y10, Y10
+	VMOVUPD      Y10, (DX)
+	VDIVPD       Y10, Y2, Y10
+	VMULPD       (CX), Y10, Y11
+	VADDPD       Y11, Y4, Y4
+	VFMADD231PD  Y11, Y10, Y6
+	VANDPD       Y3, Y11, Y11
+	VADDPD       Y11, Y8, Y8
+	VMOVUPD      32(AX), Y10
+	VSUBPD       Y0, Y10, Y10
+	VSUBPD       Y1, Y10, Y10
+	VMOVUPD      Y10, 32(DX)
+	VDIVPD       Y10, Y2, Y10
+	VMULPD       32(CX), Y10, Y11
+	VADDPD       Y11, Y5, Y5
+	VFMADD231PD  Y11, Y10, Y7
+	VANDPD       Y3, Y11, Y11
+	VADDPD       Y11, Y9, Y9
+	ADDQ         $0x00000040, AX
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, DX
+	DECQ         SI
+	JNZ          block
+	VADDPD       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X0
+	VADDPD       X0, X4, X4
+	VUNPCKHPD    X4, X4, X0
+	VADDSD       X0, X4, X4
+	VMOVSD       X4, (BX)
+	VADDPD       Y7, Y6, Y6
+	VEXTRACTF128 $0x01, Y6, X0
+	VADDPD       X0, X6, X6
+	VUNPCKHPD    X6, X6, X0
+	VADDSD       X0, X6, X6
+	VMOVSD       X6, 8(BX)
+	VADDPD       Y9, Y8, Y8
+	VEXTRACTF128 $0x01, Y8, X0
+	VADDPD       X0, X8, X8
+	VUNPCKHPD    X8, X8, X0
+	VADDSD       X0, X8, X8
+	VMOVSD       X8, 16(BX)
+	VZEROUPPER
+	RET
+
+// func ratiosAVX2(y *float64, x *float64, d *float64, from float64, blocks int)
+// Requires: AVX, AVX2, SSE2
+TEXT ·ratiosAVX2(SB), NOSPLIT, $0-40
+	MOVQ         y+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         d+16(FP), DX
+	MOVQ         blocks+32(FP), BX
+	MOVSD        from+24(FP), X0
+	VBROADCASTSD X0, Y0
+
+block:
+	VMOVUPD (DX), Y1
+	VSUBPD  Y0, Y1, Y1
+	VMOVUPD (CX), Y2
+	VDIVPD  Y1, Y2, Y2
+	VMULPD  (AX), Y2, Y2
+	VMOVUPD Y2, (AX)
+	VMOVUPD 32(DX), Y1
+	VSUBPD  Y0, Y1, Y1
+	VMOVUPD 32(CX), Y2
+	VDIVPD  Y1, Y2, Y2
+	VMULPD  32(AX), Y2, Y2
+	VMOVUPD Y2, 32(AX)
+	ADDQ    $0x00000040, AX
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, DX
+	DECQ    BX
+	JNZ     block
+	VZEROUPPER
+	RET
+
+// func quotientsAVX2(x *float64, z *float64, factor float64, blocks int)
+// Requires: AVX, AVX2, SSE2
+TEXT ·quotientsAVX2(SB), NOSPLIT, $0-32
+	MOVQ         x+0(FP), AX
+	MOVQ         z+8(FP), CX
+	MOVQ         blocks+24(FP), DX
+	MOVSD        factor+16(FP), X0
+	VBROADCASTSD X0, Y0
+
+block:
+	VMULPD  (CX), Y0, Y1
+	VDIVPD  (AX), Y1, Y1
+	VMOVUPD Y1, (AX)
+	VMULPD  32(CX), Y0, Y1
+	VDIVPD  32(AX), Y1, Y1
+	VMOVUPD Y1, 32(AX)
+	ADDQ    $0x00000040, AX
+	ADDQ    $0x00000040, CX
+	DECQ    DX
+	JNZ     block
 	VZEROUPPER
 	RET
 

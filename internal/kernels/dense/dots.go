@@ -18,14 +18,19 @@ func dotsOf(rows int) func(y, a *float64, lda int, x *float64, blocks int) {
 			for i, f := range from[r*lda:][:n] {
 				sum[i%lanes] = math.FMA(f, v[i], sum[i%lanes])
 			}
-			for half := lanes / 2; half > 0; half /= 2 {
-				for i := range half {
-					sum[i] += sum[i+half]
-				}
-			}
-			to[r] = sum[0]
+			to[r] = folded(sum)
 		}
 	}
+}
+
+// folded returns the sum of the lanes.
+func folded(sum [lanes]float64) float64 {
+	for half := lanes / 2; half > 0; half /= 2 {
+		for i := range half {
+			sum[i] += sum[i+half]
+		}
+	}
+	return sum[0]
 }
 
 // dots makes y the products of rows of a, which lie lda apart, with x: of so many columns, rounded up

@@ -21,6 +21,7 @@ func SingularOfSingles(a *Matrix, vectors, full bool) (values []float64, u, v *M
 		values[i] = math.Sqrt(max(-x, 0))
 	}
 	if vectors {
+		v = v.Transposed()
 		u = a.leftVectors(values, v, full)
 	}
 	return values, u, v, true

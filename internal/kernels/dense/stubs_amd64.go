@@ -39,6 +39,21 @@ func reflectAVX512(z *float64, step int, f *float64, k int, tiles int)
 //go:noescape
 func updateAVX512(a *float64, lda int, v *float64, w *float64, x *float64, p *float64, q *float64, y *float64, rows int, blocks int)
 
+// sumsAVX512 is secular.at of 8·blocks terms.
+//
+//go:noescape
+func sumsAVX512(d *float64, z *float64, origin float64, offset float64, x *float64, sums *float64, blocks int)
+
+// ratiosAVX512 multiplies 8·blocks numbers by x/(d-from).
+//
+//go:noescape
+func ratiosAVX512(y *float64, x *float64, d *float64, from float64, blocks int)
+
+// quotientsAVX512 makes 8·blocks numbers x factor·z/x.
+//
+//go:noescape
+func quotientsAVX512(x *float64, z *float64, factor float64, blocks int)
+
 // widenAVX512 converts 8·blocks numbers of src.
 //
 //go:noescape
@@ -83,6 +98,21 @@ func reflectAVX2(z *float64, step int, f *float64, k int, tiles int)
 //
 //go:noescape
 func updateAVX2(a *float64, lda int, v *float64, w *float64, x *float64, p *float64, q *float64, y *float64, rows int, blocks int)
+
+// sumsAVX2 is secular.at of 8·blocks terms.
+//
+//go:noescape
+func sumsAVX2(d *float64, z *float64, origin float64, offset float64, x *float64, sums *float64, blocks int)
+
+// ratiosAVX2 multiplies 8·blocks numbers by x/(d-from).
+//
+//go:noescape
+func ratiosAVX2(y *float64, x *float64, d *float64, from float64, blocks int)
+
+// quotientsAVX2 makes 8·blocks numbers x factor·z/x.
+//
+//go:noescape
+func quotientsAVX2(x *float64, z *float64, factor float64, blocks int)
 
 // widenAVX2 converts 8·blocks numbers of src.
 //

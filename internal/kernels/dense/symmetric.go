@@ -87,7 +87,7 @@ func normalized(lists ...[]float64) (e int) {
 	return e
 }
 
-// Symmetric returns the eigenvalues of a symmetric matrix, which it changes, in order, and in the rows
+// Symmetric returns the eigenvalues of a symmetric matrix, which it changes, in order, and in the columns
 // of v, if they are wanted, their vectors. It reports whether it found them.
 func Symmetric(a *Matrix, vectors bool) (values []float64, v *Matrix, ok bool) {
 	if a.Rows == 0 {
@@ -96,14 +96,23 @@ func Symmetric(a *Matrix, vectors bool) (values []float64, v *Matrix, ok bool) {
 	e := a.scaled()
 	d, off, all := tridiagonal(a, vectors)
 	e += normalized(d, off)
-	if !vectors {
+	switch {
+	case !vectors:
 		ok = rootFreeQL(d, off)
 		slices.Sort(d)
 		values = d
-	} else {
+	case a.Rows <= leaf:
 		v = accumulated(all, a.Rows, a.Rows)
 		ok = implicitQL(d, off, v)
 		values, v = ordered(d, v, cmp.Compare[float64])
+		v = v.Transposed()
+	default:
+		if values, v, ok = byHalves(d, off); ok {
+			v = v.Transposed()
+			for i := len(all) - 1; i >= 0; i-- {
+				all[i].apply(v, 0, false)
+			}
+		}
 	}
 	if !ok {
 		return nil, nil, false

@@ -195,7 +195,7 @@ func symmetric(a ir.Args) kernel {
 		}
 		copy(out[0], values)
 		if vectors {
-			v.Transposed().To(out[1])
+			v.To(out[1])
 		}
 		return nil
 	}

@@ -34,6 +34,9 @@ func main() {
 		s.rotate()
 		s.reflect()
 		s.update()
+		s.sums()
+		s.ratios()
+		s.quotients()
 		s.convert("widen", "float64", "float32")
 		s.convert("narrow", "float32", "float64")
 	}
@@ -142,24 +145,29 @@ func (s *isa) dots(rows int) {
 	DECQ(n)
 	JNZ(LabelRef("block"))
 	for r := range acc {
-		half := YMM()
-		if across == 1 {
-			VEXTRACTF64X4(Imm(1), acc[r][0], half)
-		} else {
-			half = acc[r][1].AsY().(reg.VecVirtual)
-		}
-		sum := acc[r][0].AsY()
-		VADDPD(half, sum, sum)
-		high := XMM()
-		VEXTRACTF128(Imm(1), sum, high)
-		low := acc[r][0].AsX()
-		VADDPD(high, low, low)
-		VUNPCKHPD(low, low, high)
-		VADDSD(high, low, low)
-		VMOVSD(low, Mem{Base: y, Disp: 8 * r})
+		VMOVSD(folded(acc[r]), Mem{Base: y, Disp: 8 * r})
 	}
 	VZEROUPPER()
 	RET()
+}
+
+// folded returns the sum of the lanes of vectors, which it changes.
+func folded(acc []reg.VecVirtual) reg.VecVirtual {
+	half := YMM()
+	if len(acc) == 1 {
+		VEXTRACTF64X4(Imm(1), acc[0], half)
+	} else {
+		half = acc[1].AsY().(reg.VecVirtual)
+	}
+	sum := acc[0].AsY()
+	VADDPD(half, sum, sum)
+	high := XMM()
+	VEXTRACTF128(Imm(1), sum, high)
+	low := acc[0].AsX().(reg.VecVirtual)
+	VADDPD(high, low, low)
+	VUNPCKHPD(low, low, high)
+	VADDSD(high, low, low)
+	return low
 }
 
 // rotate writes the rotations of each row with the next.
