@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
@@ -17,15 +18,9 @@ import (
 var composites = map[ir.Op]bool{}
 
 func init() {
-	composites[aten.Attention] = true
-	lowerings[aten.Attention] = func(c *call) {
-		d := c.Operands[0].DType()
-		if f, ok := attentions[d]; ok && (len(c.Operands) < 4 || c.Operands[3].DType() == d || c.Operands[3].DType() == ir.Bool) {
-			f(c)
-			return
-		}
-		c.attendWide()
-	}
+	composites[aten.Attention], composites[aten.AttentionBackward] = true, true
+	lowerings[aten.Attention] = func(c *call) { c.attention(attentions) }
+	lowerings[aten.AttentionBackward] = func(c *call) { c.attention(attentionGradients) }
 }
 
 var attentions = byType[lowerFunc]{
@@ -33,25 +28,67 @@ var attentions = byType[lowerFunc]{
 	ir.BF16: attend[gemm.BF16, float32], ir.F16: attend[gemm.F16, float32],
 }
 
-// attendWide converts operands of other dtypes, and masks of another dtype than
-// the rest, to the dtype that kernels compute in.
-func (c *call) attendWide() {
-	d := loop.ComputeDType(c.Operands[0].DType())
-	wide := &call{c.Inner(nil, []ir.Shape{c.Shapes[0].WithDType(d)}), c.l}
+// attention lowers attention or its gradients by the kernels of a dtype, or converts operands of other
+// dtypes, and masks of another dtype than the rest, to the dtype that kernels compute in. Gradients that
+// are summed over what operands are repeated for are summed in that, too.
+func (c *call) attention(kernels byType[lowerFunc]) {
+	d := c.Operands[0].DType()
+	mask, masked := c.Operand("attn_mask")
+	if f, ok := kernels[d]; ok && (!masked || mask.DType() == d || mask.DType() == ir.Bool) && (c.Instr.Op == aten.Attention || !c.repeatsHeads()) {
+		f(c)
+		return
+	}
+	d = loop.ComputeDType(d)
+	wide := &call{c.Inner(nil, nil), c.l}
 	for _, v := range c.Operands {
 		if v.DType() != ir.Bool {
 			v = c.l.cast(c.Instr, v, d)
 		}
 		wide.Operands = append(wide.Operands, v)
 	}
-	attentions.of(d)(wide)
-	c.Results = append(c.Results, c.l.cast(c.Instr, wide.Results[0], c.Shapes[0].DType()))
+	for _, s := range c.Shapes {
+		wide.Shapes = append(wide.Shapes, s.WithDType(d))
+	}
+	kernels.of(d)(wide)
+	for i, s := range c.Shapes {
+		c.Results = append(c.Results, c.l.cast(c.Instr, wide.Results[i], s.DType()))
+	}
 }
 
 func attend[T attention.Element, A attention.Float](c *call) {
-	out := c.Shapes[0]
-	lead := out.Dims()[:out.Rank()-2]
-	q, k, v := c.Operands[0], c.Operands[1], c.Operands[2]
+	u := attended[T, A](c, c.Operands, c.Shapes[0])
+	dst, swapped := c.resultFor([2]int{3, 2})
+	u.call.Out = attention.Dense[T](nil, u.call.Heads, u.call.Queries, u.call.ValueDim)
+	if swapped { // heads beside each other, as projections take them
+		u.call.Out.Strides[1], u.call.Out.Strides[2] = u.call.ValueDim, u.call.Heads*u.call.ValueDim
+	}
+	var sums []operand
+	if c.meetsGradient() {
+		sums = append(sums, u.newSums())
+		c.l.keepSums(c.Instr, sums[0])
+	}
+	u.emit(append([]operand{dst}, sums...), func(m *memory) {
+		u.call.Out.Data = elements[T](m, dst)
+		if len(sums) > 0 {
+			u.call.LogSumExp = elements[A](m, sums[0])
+		}
+		u.call.Run()
+	})
+}
+
+// attentionRun is a run of attention on operands that are computed.
+type attentionRun[T attention.Element, A attention.Float] struct {
+	c            *call
+	call         *attention.Call[T, A]
+	lead, shared []int // the dimensions before the last two, of queries and of keys and values
+	// Four dimensions each. The mask chooses what takes part if its dtype is bool.
+	queries, keys, values, mask plan.Value
+	masked                      bool
+}
+
+// attended returns a run on query, key, value and perhaps a mask, for a result of the given shape.
+func attended[T attention.Element, A attention.Float](c *call, operands []plan.Value, out ir.Shape) *attentionRun[T, A] {
+	q, k, v := operands[0], operands[1], operands[2]
 	run := &attention.Call[T, A]{
 		Queries: q.Shape.Dim(-2), Keys: k.Shape.Dim(-2), Dim: q.Shape.Dim(-1), ValueDim: v.Shape.Dim(-1), Causal: c.Bool("is_causal"),
 		Limiter: c.l.limiter, Workers: c.l.workers,
@@ -64,47 +101,43 @@ func attend[T attention.Element, A attention.Float](c *call) {
 		scale = 1 / math.Sqrt(float64(run.Dim))
 	}
 	run.Scale = scale
-	run.Batch, run.Heads = batchAndHeads(lead)
-	shared := lead
-	run.KVHeads = run.Heads
-	if c.Bool("enable_gqa") && len(lead) > 0 {
-		shared = append([]int(nil), lead...)
-		shared[len(shared)-1] = k.Shape.Dim(-3)
-		run.KVHeads = k.Shape.Dim(-3)
-		if h := v.Shape.Dim(-3); h != run.KVHeads {
-			shared, run.KVHeads = lead, run.Heads
-			k, v = c.repeated(k, lead), c.repeated(v, lead)
+	u := &attentionRun[T, A]{c: c, call: run, lead: out.Dims()[:out.Rank()-2]}
+	run.Batch, run.Heads = batchAndHeads(u.lead)
+	u.shared, run.KVHeads = u.lead, run.Heads
+	if c.Bool("enable_gqa") && len(u.lead) > 0 {
+		if h := k.Shape.Dim(-3); v.Shape.Dim(-3) == h {
+			u.shared, run.KVHeads = slices.Clone(u.lead), h
+			u.shared[len(u.shared)-1] = h
+		} else {
+			k, v = c.repeated(k, u.lead), c.repeated(v, u.lead)
 		}
 	}
-	queries := c.heads(q, lead)
-	keys, values := c.heads(k, shared), c.heads(v, shared)
-	reads := []operand{{buf: queries.Buf}, {buf: keys.Buf}, {buf: values.Buf}}
-	var mask plan.Value
-	masked := len(c.Operands) > 3
-	if masked {
-		mask = c.heads(c.broadcast(c.Operands[3], append(append([]int(nil), lead...), run.Queries, run.Keys)), lead)
-		reads = append(reads, operand{buf: mask.Buf})
+	u.queries, u.keys, u.values = c.heads(q, u.lead), c.heads(k, u.shared), c.heads(v, u.shared)
+	if u.masked = len(operands) > 3; u.masked {
+		u.mask = c.heads(c.broadcast(operands[3], append(slices.Clone(u.lead), run.Queries, run.Keys)), u.lead)
 	}
-	bits := masked && mask.DType() == ir.Bool
-	dst, swapped := c.resultFor([2]int{3, 2})
-	m := c.l.mem
-	run.Out = attention.Dense[T](nil, run.Heads, run.Queries, run.ValueDim)
-	if swapped { // heads beside each other, as projections take them
-		run.Out.Strides[1], run.Out.Strides[2] = run.ValueDim, run.Heads*run.ValueDim
+	return u
+}
+
+// emit adds a step that binds the operands and runs f.
+func (u *attentionRun[T, A]) emit(writes []operand, f func(m *memory), more ...operand) {
+	reads := append(more, operand{buf: u.queries.Buf}, operand{buf: u.keys.Buf}, operand{buf: u.values.Buf})
+	if u.masked {
+		reads = append(reads, operand{buf: u.mask.Buf})
 	}
-	c.emit(1, 1, []operand{dst}, reads, func(_, _ int) {
-		bindHeads(m, &run.Q, queries)
-		bindHeads(m, &run.K, keys)
-		bindHeads(m, &run.V, values)
+	m, run := u.c.l.mem, u.call
+	u.c.emit(1, 1, writes, reads, func(_, _ int) {
+		bindHeads(m, &run.Q, u.queries)
+		bindHeads(m, &run.K, u.keys)
+		bindHeads(m, &run.V, u.values)
 		switch {
-		case bits:
-			bindHeads(m, &run.Keep, mask)
-		case masked:
-			bindHeads(m, &run.Mask, mask)
+		case u.masked && u.mask.DType() == ir.Bool:
+			bindHeads(m, &run.Keep, u.mask)
+		case u.masked:
+			bindHeads(m, &run.Mask, u.mask)
 		}
-		run.Out.Data = elements[T](m, dst)
-		run.Run()
-		run.Q.Data, run.K.Data, run.V.Data, run.Out.Data, run.Mask.Data, run.Keep.Data = nil, nil, nil, nil, nil, nil
+		f(m)
+		run.Q.Data, run.K.Data, run.V.Data, run.Out.Data, run.Mask.Data, run.Keep.Data, run.LogSumExp = nil, nil, nil, nil, nil, nil, nil
 	})
 }
 

@@ -102,6 +102,8 @@ type lowering struct {
 	flush   bool              // kernels may take subnormal numbers as zero
 	// order is the buffer that all collectives write, which keeps their order; nil if there is none.
 	order *int
+	// sums are those that attentions keep for their gradients, by their results.
+	sums map[graph.ID]savedSums
 	// steadyFilters says that the filters of convolutions are likely to be the same for many runs.
 	steadyFilters bool
 	// workers is the number of goroutines that a step is cut for if its results

@@ -144,6 +144,10 @@ func flop(p *graph.Program, in *graph.Instr) int64 {
 		return each * int64(loop.Length)
 	case "scaled_dot_product_attention":
 		return 2 * out / max(dim(2, -1), 1) * dim(1, -2) * (dim(0, -1) + dim(2, -1))
+	case "_scaled_dot_product_attention_backward":
+		// The scores and the gradients of query and key, and of value and probabilities.
+		queries := int64(p.Shape(in.Args[1]).Numel()) / max(dim(4, -1), 1)
+		return 2 * queries * dim(3, -2) * (3*dim(2, -1) + 2*dim(4, -1))
 	}
 	switch in.Op.Spec().Category {
 	case ir.View, ir.Creation, ir.Indexing:

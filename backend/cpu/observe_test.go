@@ -42,6 +42,14 @@ func TestObserve(t *testing.T) {
 			[]Step{{Name: "scaled_dot_product_attention", Bytes: 4 * (24 + 40 + 60 + 36), FLOP: 2 * 2 * 3 * 5 * (4 + 6)}},
 		},
 		{
+			`program @p { %q = parameter "q" : f32[2,3,4]  %k = parameter "k" : f32[2,5,4]  %v = parameter "v" : f32[2,5,6]  %o = parameter "o" : f32[2,3,6]
+  %0, %1, %2 = _scaled_dot_product_attention_backward(%o, %o, %q, %k, %v)  return %0, %1, %2 }`,
+			[]Step{
+				{Name: "_scaled_dot_product_attention_backward", Bytes: 4 * (24 + 40 + 60 + 6), FLOP: 2 * 2 * 3 * 5 * (3*4 + 2*6)},
+				{Name: "_scaled_dot_product_attention_backward", Bytes: 4 * (2*(24+40+60) + 36 + 6), FLOP: 2 * 2 * 3 * 5 * (3*4 + 2*6)},
+			},
+		},
+		{
 			// Of a table only the rows that are looked up count.
 			`program @p { %t = parameter "t" : f32[1000,4]  %i = parameter "i" : i64[3]  %0 = index_select(%t, dim=0, index=%i)  return %0 }`,
 			[]Step{{Name: "index_select", Bytes: 4*12 + 4*12 + 8*3}},

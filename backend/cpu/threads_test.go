@@ -58,6 +58,12 @@ var threaded = []struct{ name, text string }{
 		%v = parameter "v" : f32[1,3,600,20]
 		%m = parameter "m" : f32[130,600]
 		return scaled_dot_product_attention(%q, %k, %v), scaled_dot_product_attention(%q, %k, %v, %m), scaled_dot_product_attention(%q, %k, %v, is_causal=true)`},
+	{"gradients of attention", `
+		%q = parameter "q" : f32[1,3,150,32]
+		%k = parameter "k" : f32[1,3,300,32]
+		%0 = scaled_dot_product_attention(%q, %k, %k, is_causal=true)
+		%1, %2, %3 = _scaled_dot_product_attention_backward(%0, %0, %q, %k, %k, is_causal=true)
+		return %1, %2, %3`},
 	{"convolutions", `
 		%x = parameter "x" : f32[2,19,23,21]
 		%w = parameter "w" : f32[40,19,3,3]

@@ -47,7 +47,8 @@ func (t *Tensor[T]) at(batch, head, row int) int {
 // ValueDim]; Heads is a multiple of KVHeads, and neighbouring heads share keys.
 // Causal lets query i see keys up to i. Masks are [Batch, Heads, Queries, Keys]
 // and optional: Mask is added to the scores, and Keep is not 0 where a key takes
-// part. A query that sees no key gets zeros, and −Inf for its sum.
+// part. A query that sees no key gets zeros, and −Inf for its sum. Without memory for Out only the sums are
+// computed.
 //
 // Units must be called after sizes have been set and before Do. Operands may be
 // bound anew between runs.
@@ -122,15 +123,18 @@ func (c *Call[T, A]) Units() int {
 // Run computes all units on the goroutines that the Limiter allows.
 func (c *Call[T, A]) Run() { c.Limiter.For(c.Units(), 1, c.Do) }
 
+// unit returns one without columns.
+func (c *Call[T, A]) unit(w *worker[A]) unit[T, A] {
+	u := unit[T, A]{Call: c, w: w, set: c.tiles(), scale: A(c.Scale)}
+	u.scorer, u.depth = c.scorer(&c.Q, &c.K, c.Dim)
+	return u
+}
+
 // Do computes units lo..hi-1.
 func (c *Call[T, A]) Do(lo, hi int) {
 	w := borrow[A]()
 	defer w.release()
-	u := unit[T, A]{Call: c, w: w, set: c.tiles(), scale: A(c.Scale)}
-	u.scorer, u.depth = u.set, c.Dim
-	if pairs := c.pairs(); pairs != nil {
-		u.scorer, u.depth = pairs, c.Dim/2
-	}
+	u := c.unit(w)
 	blocks, few := ceil(c.columns(), c.size), c.few()
 	for i := lo; i < hi; i++ {
 		u.first = i % blocks * c.size

@@ -49,7 +49,9 @@ func (u *unit[T, A]) runFew() {
 	for i := range u.n {
 		u.softmaxRow(i, w.scores[i*width:][:width])
 	}
-	gemm.Mul(u.rows(&u.Out, u.ValueDim), scores, u.shared(&u.V, u.ValueDim), &one)
+	if u.Out.Data != nil {
+		gemm.Mul(u.rows(&u.Out, u.ValueDim), scores, u.shared(&u.V, u.ValueDim), &one)
+	}
 }
 
 // softmaxRow masks the scores of column i, which are scaled, and turns them into

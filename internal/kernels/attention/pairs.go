@@ -5,12 +5,14 @@ import (
 	"github.com/loris-ml/loris/internal/kernels/vec"
 )
 
-// pairs returns the tiles that compute the scores of a call from pairs of bfloat16, or nil. Keys are
-// then read where they lie. Weights are not rounded to bfloat16, and so values are widened.
-func (c *Call[T, A]) pairs() *tile.Set[A] {
-	if _, ok := any(c.K.Data).([]vec.BF16); !ok || c.set != nil || c.Dim%2 != 0 || c.Q.Strides[3] != 1 || c.K.Strides[3] != 1 {
-		return nil
+// scorer returns the tiles that compute the products of rows of x with rows of y, dim long, and how deep
+// they are: those of pairs of bfloat16 where the processor multiplies them. The rows of y are then read
+// where they lie. Weights are not rounded to bfloat16, and so what they are multiplied with is widened.
+func (c *Call[T, A]) scorer(x, y *Tensor[T], dim int) (*tile.Set[A], int) {
+	if _, ok := any(y.Data).([]vec.BF16); ok && c.set == nil && dim%2 == 0 && x.Strides[3] == 1 && y.Strides[3] == 1 {
+		if pairs, _ := any(tile.Pairs()).(*tile.Set[A]); pairs != nil {
+			return pairs, dim / 2
+		}
 	}
-	pairs, _ := any(tile.Pairs()).(*tile.Set[A])
-	return pairs
+	return c.tiles(), dim
 }

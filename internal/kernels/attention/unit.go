@@ -36,7 +36,7 @@ func (u *unit[T, A]) column(i int) (head, query int) {
 
 func (u *unit[T, A]) run() {
 	w := u.w
-	u.packQueries()
+	u.pack(&w.queries, &u.Q, u.Dim, u.scorer, u.depth)
 	w.sums = grow(w.sums, u.block*u.width())
 	w.most, w.total, w.shrink = grow(w.most, u.block), grow(w.total, u.block), grow(w.shrink, u.block)
 	for i := range u.block {
@@ -52,19 +52,21 @@ func (u *unit[T, A]) run() {
 		u.score(k, n)
 		scale := u.mask(k, n)
 		vec.SoftmaxColumns(w.scores, n, u.block, u.block, scale, w.most, w.total, w.shrink)
-		if k > 0 {
+		if k > 0 && u.Out.Data != nil {
 			u.rescale()
 		}
-		u.accumulate(k, n)
+		if u.Out.Data != nil {
+			u.accumulate(k, n)
+		}
 	}
 	u.store()
 }
 
 // width returns the elements of a row of sums: ValueDim, in whole half panels.
-func (u *unit[T, A]) width() int {
-	half := u.set.Width / 2
-	return ceil(u.ValueDim, half) * half
-}
+func (u *unit[T, A]) width() int { return u.whole(u.ValueDim) }
+
+// whole returns n in whole half panels.
+func (u *unit[T, A]) whole(n int) int { return ceil(n, u.set.Lanes()) * u.set.Lanes() }
 
 // seen returns how many keys some query of the block may see.
 func (u *unit[T, A]) seen() int {
@@ -79,46 +81,46 @@ func (u *unit[T, A]) seen() int {
 	return min(u.Keys, last+1)
 }
 
-// packQueries writes the block's queries in panels, a row for each dimension.
-// Columns past the last query are zero.
-func (u *unit[T, A]) packQueries() {
+// pack writes the rows of a tensor that are the columns of the block in panels, a row for each of the
+// rows' elements, for the tiles of a scorer. Columns past the last query are zero.
+func (u *unit[T, A]) pack(panels *[]A, t *Tensor[T], dim int, scorer *tile.Set[A], depth int) {
 	w, width := u.w, u.set.Width
-	w.queries = grow(w.queries, ceil(u.block, width)*width*u.depth)
+	*panels = grow(*panels, ceil(u.block, width)*width*depth)
 	if u.n < u.block || u.block%width != 0 {
-		clear(w.queries)
+		clear(*panels)
 	}
-	if u.Dim == 0 {
+	if dim == 0 {
 		return
 	}
-	wide, same := any(u.Q.Data).([]A)
-	if same = same && u.Q.Strides[3] == 1; same {
-		u.runs(func(dst []A, at, n int) { gemm.Transpose(dst, width, wide[at:], u.Q.Strides[2], n, u.Dim) })
+	wide, same := any(t.Data).([]A)
+	if same = same && t.Strides[3] == 1; same {
+		u.runs(*panels, t, depth, func(dst []A, at, n int) { gemm.Transpose(dst, width, wide[at:], t.Strides[2], n, dim) })
 		return
 	}
-	if u.scorer != u.set {
-		words := any(w.queries).([]float32)
-		u.runs(func(dst []A, at, n int) {
-			gemm.Pairs(words[len(words)-len(dst):], width, any(u.Q.Data).([]vec.BF16)[at:], u.Q.Strides[2], 1, n, u.Dim)
+	if scorer != u.set {
+		words := any(*panels).([]float32)
+		u.runs(*panels, t, depth, func(dst []A, at, n int) {
+			gemm.Pairs(words[len(words)-len(dst):], width, any(t.Data).([]vec.BF16)[at:], t.Strides[2], 1, n, dim)
 		})
 		return
 	}
-	w.line = grow(w.line, width*u.Dim)
-	u.runs(func(dst []A, at, n int) {
+	w.line = grow(w.line, width*dim)
+	u.runs(*panels, t, depth, func(dst []A, at, n int) {
 		for i := range n {
-			u.widen(w.line[i*u.Dim:][:u.Dim], &u.Q, at+i*u.Q.Strides[2])
+			u.widen(w.line[i*dim:][:dim], t, at+i*t.Strides[2])
 		}
-		gemm.Transpose(dst, width, w.line, u.Dim, n, u.Dim)
+		gemm.Transpose(dst, width, w.line, dim, n, dim)
 	})
 }
 
-// runs calls f with the queries of each run of one head in one panel: where they go, where they
+// runs calls f with the rows of each run of one head in one panel: where they go, where they
 // begin and how many they are.
-func (u *unit[T, A]) runs(f func(dst []A, at, n int)) {
+func (u *unit[T, A]) runs(panels []A, t *Tensor[T], depth int, f func(dst []A, at, n int)) {
 	width := u.set.Width
 	for i := 0; i < u.n; {
 		head, q := u.column(i)
 		n := min(u.n-i, width-i%width, u.Queries-q)
-		f(u.w.queries[i/width*width*u.depth+i%width:], u.Q.at(u.batch, head, q), n)
+		f(panels[i/width*width*depth+i%width:], t.at(u.batch, head, q), n)
 		i += n
 	}
 }
@@ -157,34 +159,44 @@ func (u *unit[T, A]) begin() *tile.Args[A] {
 
 // score sets the scores of n keys from k on, without scale and mask.
 func (u *unit[T, A]) score(k, n int) {
-	w, size, width := u.w, int(unsafe.Sizeof(*new(A))), u.set.Width
-	a := u.begin()
-	var keys unsafe.Pointer
-	if u.scorer != u.set { // the elements of pairs adjoin
-		if n*u.Dim > 0 {
-			keys = unsafe.Pointer(&u.K.Data[u.K.at(u.batch, u.kv, k)])
-		}
-		a.XStep, a.KStep = u.K.Strides[2]*int(unsafe.Sizeof(*new(T))), size
-	} else {
-		var row, col int
-		keys, row, col = u.operand(&u.K, &w.keys, &u.heldKeys, k, n, u.Dim, false)
-		a.XStep, a.KStep = row*size, col*size
+	w, size := u.w, int(unsafe.Sizeof(*new(A)))
+	if u.scorer != u.set {
+		u.multiply(w.scores, w.queries, u.scorer, u.depth, u.words(&u.K, k, n*u.Dim), u.K.Strides[2]*int(unsafe.Sizeof(*new(T))), size, n)
+		return
 	}
-	a.Run = u.depth
+	keys, row, col := u.operand(&u.K, &w.keys, &u.heldKeys, k, n, u.Dim, false)
+	u.multiply(w.scores, w.queries, u.set, u.depth, keys, row*size, col*size, n)
+}
+
+// words returns row k of keys or values, whose elements adjoin, as pairs; there are so many elements.
+func (u *unit[T, A]) words(t *Tensor[T], k, elements int) unsafe.Pointer {
+	if elements == 0 {
+		return tile.Zeros
+	}
+	return unsafe.Pointer(&t.Data[t.at(u.batch, u.kv, k)])
+}
+
+// multiply sets n rows of dst to the products of rows, xStep bytes apart, whose elements are kStep bytes
+// apart, with the columns of packed panels.
+func (u *unit[T, A]) multiply(dst, packed []A, scorer *tile.Set[A], depth int, rows unsafe.Pointer, xStep, kStep, n int) {
+	size, width := int(unsafe.Sizeof(*new(A))), u.set.Width
+	a := u.begin()
+	a.Run = depth
+	a.XStep, a.KStep = xStep, kStep
 	a.WStep, a.CStep = width*size, u.block*size
 	for c := 0; c < u.block; {
-		p := panels(u.set, u.block-c, n <= u.scorer.Rows(tile.Two))
-		a.W = unsafe.Add(start(w.queries), c*u.depth*size)
+		p := panels(u.set, u.block-c, n <= scorer.Rows(tile.Two))
+		a.W = unsafe.Add(start(packed), c*depth*size)
 		a.W2 = unsafe.Add(a.W, 0)
 		if p == tile.Two {
-			a.W2 = unsafe.Add(start(w.queries), (c+width)*u.depth*size)
+			a.W2 = unsafe.Add(start(packed), (c+width)*depth*size)
 		}
-		tiles := ceil(n, u.scorer.Rows(p))
+		tiles := ceil(n, scorer.Rows(p))
 		for t, at := 0, 0; t < tiles; t++ {
 			end := (t + 1) * n / tiles
-			a.X = unsafe.Add(keys, at*a.XStep)
-			a.C = unsafe.Add(start(w.scores), (at*u.block+c)*size)
-			u.scorer.Run(a, end-at, p)
+			a.X = unsafe.Add(rows, at*a.XStep)
+			a.C = unsafe.Add(start(dst), (at*u.block+c)*size)
+			scorer.Run(a, end-at, p)
 			at = end
 		}
 		c += int(p) * width / 2
@@ -195,24 +207,36 @@ func (u *unit[T, A]) score(k, n int) {
 func (u *unit[T, A]) accumulate(k, n int) {
 	w, size, width := u.w, int(unsafe.Sizeof(*new(A))), u.width()
 	values, row, _ := u.operand(&u.V, &w.values, &u.heldValues, k, n, u.ValueDim, true)
+	u.sum(w.sums, u.n, width, factors{start(w.scores), size, u.block * size}, factors{values, 0, row * size}, n, k == 0)
+}
+
+// factors is an operand of sums, whose rows or columns and whose depths are so many bytes apart.
+type factors struct {
+	at         unsafe.Pointer
+	each, deep int
+}
+
+// sum adds the products of m rows x with columns y, which adjoin, to rows of width sums, a multiple of half
+// a panel; the first sets them.
+func (u *unit[T, A]) sum(sums []A, m, width int, x, y factors, depth int, first bool) {
+	size := int(unsafe.Sizeof(*new(A)))
 	a := u.begin()
-	a.XStep, a.KStep, a.WStep, a.CStep = size, u.block*size, row*size, width*size
-	for from := 0; from < n; from += depthKeys {
-		a.Run = min(depthKeys, n-from)
-		first := k == 0 && from == 0
+	a.XStep, a.KStep, a.WStep, a.CStep = x.each, x.deep, y.deep, width*size
+	for from := 0; from < depth; from += depthKeys {
+		a.Run = min(depthKeys, depth-from)
 		for c := 0; c < width; {
 			p := panels(u.set, width-c, true)
-			a.W = unsafe.Add(values, (from*row+c)*size)
+			a.W = unsafe.Add(y.at, from*y.deep+c*size)
 			a.W2 = a.W
 			if p == tile.Two {
 				a.W2 = unsafe.Add(a.W, u.set.Width*size)
 			}
-			tiles := ceil(u.n, u.set.Rows(p))
+			tiles := ceil(m, u.set.Rows(p))
 			for t, at := 0, 0; t < tiles; t++ {
-				end := (t + 1) * u.n / tiles
-				a.X = unsafe.Add(start(w.scores), (from*u.block+at)*size)
-				a.C = unsafe.Add(start(w.sums), (at*width+c)*size)
-				if !first {
+				end := (t + 1) * m / tiles
+				a.X = unsafe.Add(x.at, from*x.deep+at*x.each)
+				a.C = unsafe.Add(start(sums), (at*width+c)*size)
+				if !first || from > 0 {
 					a.Init, a.InitStep = a.C, a.CStep
 				}
 				u.set.Run(a, end-at, p)
@@ -274,22 +298,26 @@ func (u *unit[T, A]) store() {
 		if w.total[i] != 0 {
 			f = 1 / w.total[i]
 		}
-		row := w.sums[i*width:][:u.ValueDim]
-		at := u.Out.at(u.batch, head, q)
-		if wide, ok := any(u.Out.Data).([]A); ok && u.Out.Strides[3] == 1 {
-			vec.Scale(wide[at:], row, f)
-			u.keep(i, head, q)
-			continue
-		}
-		vec.Scale(row, row, f)
-		if u.Out.Strides[3] == 1 {
-			vec.Store(u.Out.Data[at:at+u.ValueDim], row)
-		} else {
-			for d, v := range row {
-				u.Out.Data[at+d*u.Out.Strides[3]] = vec.Narrow[T](v)
-			}
+		if u.Out.Data != nil {
+			u.put(&u.Out, u.Out.at(u.batch, head, q), w.sums[i*width:][:u.ValueDim], f)
 		}
 		u.keep(i, head, q)
+	}
+}
+
+// put writes a row, multiplied by f, to where a row of a tensor begins. The row is spent.
+func (u *unit[T, A]) put(t *Tensor[T], at int, row []A, f A) {
+	wide, same := any(t.Data).([]A)
+	switch adjoin := t.Strides[3] == 1; {
+	case adjoin && same:
+		vec.Scale(wide[at:], row, f)
+	case adjoin:
+		vec.Scale(row, row, f)
+		vec.Store(t.Data[at:at+len(row)], row)
+	default:
+		for d, v := range row {
+			t.Data[at+d*t.Strides[3]] = vec.Narrow[T](v * f)
+		}
 	}
 }
 

@@ -20,6 +20,11 @@ type worker[A Float] struct {
 	line    []A
 	// For each column: greatest score, sum of exponentials, last rescaling.
 	most, total, shrink []A
+
+	// Of gradients: panels and rows of columns, gradients of scores, and sums of keys and values.
+	grads, queryRows, gradRows []A
+	slopes, keySums, valueSums []A
+	base, mean                 []A // for each column, see vec.SoftmaxGradientColumns
 }
 
 var workers32, workers64 sync.Pool

@@ -40,34 +40,6 @@ func lanes() int {
 	return 0
 }
 
-// softmaxNative does whole vectors of columns and returns how many columns.
-func softmaxNative(x []float32, rows, cols, stride int, scale float32, most, sum, shrink []float32) int {
-	n := lanes()
-	if n == 0 || rows == 0 {
-		return 0
-	}
-	_ = x[(rows-1)*stride+cols-1]
-	c := 0
-	for c+n <= cols {
-		four := c+4*n <= cols
-		switch {
-		case four && level == avx512:
-			softmax4AVX512(&x[c], rows, stride, scale, &most[c], &sum[c], &shrink[c])
-		case level == avx512:
-			softmax1AVX512(&x[c], rows, stride, scale, &most[c], &sum[c], &shrink[c])
-		case four:
-			softmax4AVX2(&x[c], rows, stride, scale, &most[c], &sum[c], &shrink[c])
-		default:
-			softmax1AVX2(&x[c], rows, stride, scale, &most[c], &sum[c], &shrink[c])
-		}
-		if four {
-			c += 3 * n
-		}
-		c += n
-	}
-	return c
-}
-
 // lstmNative is LSTM if blocks are of whole vectors.
 func lstmNative(gates, h, c []float32, half int) bool {
 	if half != lanes() || len(h) == 0 {

@@ -53,7 +53,11 @@ func halvesNative(even, odd, x []float32) int {
 
 // The loops in Go do all elements of the rest.
 
-func softmaxNative(_ []float32, _, _, _ int, _ float32, _, _, _ []float32) int { return 0 }
+func softmaxNative[A Float](_ []A, _, _, _ int, _ A, _, _, _ []A) int { return 0 }
+
+func softmaxGradientNative[A Float](_, _ []A, _, _, _ int, _ A, _, _ []A) int { return 0 }
+
+func dotNative[A Float](_, _ []A) (sum A, n int) { return 0, 0 }
 
 func lstmNative(_, _, _ []float32, _ int) bool { return false }
 

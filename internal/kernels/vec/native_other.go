@@ -4,7 +4,11 @@ package vec
 
 // The loops in Go do all elements.
 
-func softmaxNative(_ []float32, _, _, _ int, _ float32, _, _, _ []float32) int { return 0 }
+func softmaxNative[A Float](_ []A, _, _, _ int, _ A, _, _, _ []A) int { return 0 }
+
+func softmaxGradientNative[A Float](_, _ []A, _, _, _ int, _ A, _, _ []A) int { return 0 }
+
+func dotNative[A Float](_, _ []A) (sum A, n int) { return 0, 0 }
 
 func lstmNative(_, _, _ []float32, _ int) bool { return false }
 

@@ -12,8 +12,7 @@ import "math"
 func SoftmaxColumns[A Float](x []A, rows, cols, stride int, scale A, most, sum, shrink []A) {
 	most, sum, shrink = most[:cols], sum[:cols], shrink[:cols]
 	copy(shrink, most)
-	if f, ok := any(x).([]float32); ok {
-		n := softmaxNative(f, rows, cols, stride, float32(scale), any(most).([]float32), any(sum).([]float32), any(shrink).([]float32))
+	if n := softmaxNative(x, rows, cols, stride, scale, most, sum, shrink); n > 0 {
 		if n == cols {
 			return
 		}
@@ -40,6 +39,34 @@ func SoftmaxColumns[A Float](x []A, rows, cols, stride int, scale A, most, sum, 
 			sum[i] += e
 		}
 	}
+}
+
+// SoftmaxGradientColumns turns scores x of cols columns with the given row stride into probabilities
+// exp(x·scale − base), and gradients g of probabilities into those of scores, x·(g − mean). base is
+// the logarithm of a column's sum of exponentials, +Inf for a column of zeros, and mean the sum of the
+// column's gradients weighted by probabilities.
+func SoftmaxGradientColumns[A Float](x, g []A, rows, cols, stride int, scale A, base, mean []A) {
+	n := softmaxGradientNative(x, g, rows, cols, stride, scale, base[:cols], mean[:cols])
+	if n == cols {
+		return
+	}
+	x, g, base, mean = x[n:], g[n:], base[n:cols], mean[n:cols]
+	for r := range rows {
+		row, slopes := x[r*stride:][:len(base)], g[r*stride:][:len(base)]
+		for i, v := range row {
+			p := A(math.Exp(float64(v*scale - base[i])))
+			row[i], slopes[i] = p, p*(slopes[i]-mean[i])
+		}
+	}
+}
+
+// Dot returns the sum of the products of the elements of x with those of y.
+func Dot[A Float](x, y []A) A {
+	sum, n := dotNative(x, y)
+	for i, v := range x[n:] {
+		sum += v * y[n+i]
+	}
+	return sum
 }
 
 // base returns what is subtracted for a greatest element: zero for −Inf, so

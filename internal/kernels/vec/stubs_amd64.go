@@ -19,6 +19,46 @@ func softmax4AVX512(x *float32, rows int, stride int, scale float32, most *float
 //go:noescape
 func softmax1AVX512(x *float32, rows int, stride int, scale float32, most *float32, sum *float32, shrink *float32)
 
+// softmaxGradient2AVX512 is SoftmaxGradientColumns of 32 columns and at least one row.
+//
+//go:noescape
+func softmaxGradient2AVX512(x *float32, slope *float32, rows int, stride int, scale float32, base *float32, mean *float32)
+
+// softmaxGradient1AVX512 is SoftmaxGradientColumns of 16 columns and at least one row.
+//
+//go:noescape
+func softmaxGradient1AVX512(x *float32, slope *float32, rows int, stride int, scale float32, base *float32, mean *float32)
+
+// dotAVX512 returns the sum of x·y over n > 0 elements, a multiple of 16.
+//
+//go:noescape
+func dotAVX512(x *float32, y *float32, n int) float32
+
+// softmaxF64x4AVX512 is SoftmaxColumns of 32 columns and at least one row.
+//
+//go:noescape
+func softmaxF64x4AVX512(x *float64, rows int, stride int, scale float64, most *float64, sum *float64, shrink *float64)
+
+// softmaxF64x1AVX512 is SoftmaxColumns of 8 columns and at least one row.
+//
+//go:noescape
+func softmaxF64x1AVX512(x *float64, rows int, stride int, scale float64, most *float64, sum *float64, shrink *float64)
+
+// softmaxGradientF64x2AVX512 is SoftmaxGradientColumns of 16 columns and at least one row.
+//
+//go:noescape
+func softmaxGradientF64x2AVX512(x *float64, slope *float64, rows int, stride int, scale float64, base *float64, mean *float64)
+
+// softmaxGradientF64x1AVX512 is SoftmaxGradientColumns of 8 columns and at least one row.
+//
+//go:noescape
+func softmaxGradientF64x1AVX512(x *float64, slope *float64, rows int, stride int, scale float64, base *float64, mean *float64)
+
+// dotF64AVX512 returns the sum of x·y over n > 0 elements, a multiple of 8.
+//
+//go:noescape
+func dotF64AVX512(x *float64, y *float64, n int) float64
+
 // lstmAVX512 is LSTM of at least one block of 16 hidden units.
 //
 //go:noescape
@@ -73,6 +113,46 @@ func softmax4AVX2(x *float32, rows int, stride int, scale float32, most *float32
 //
 //go:noescape
 func softmax1AVX2(x *float32, rows int, stride int, scale float32, most *float32, sum *float32, shrink *float32)
+
+// softmaxGradient2AVX2 is SoftmaxGradientColumns of 16 columns and at least one row.
+//
+//go:noescape
+func softmaxGradient2AVX2(x *float32, slope *float32, rows int, stride int, scale float32, base *float32, mean *float32)
+
+// softmaxGradient1AVX2 is SoftmaxGradientColumns of 8 columns and at least one row.
+//
+//go:noescape
+func softmaxGradient1AVX2(x *float32, slope *float32, rows int, stride int, scale float32, base *float32, mean *float32)
+
+// dotAVX2 returns the sum of x·y over n > 0 elements, a multiple of 8.
+//
+//go:noescape
+func dotAVX2(x *float32, y *float32, n int) float32
+
+// softmaxF64x4AVX2 is SoftmaxColumns of 16 columns and at least one row.
+//
+//go:noescape
+func softmaxF64x4AVX2(x *float64, rows int, stride int, scale float64, most *float64, sum *float64, shrink *float64)
+
+// softmaxF64x1AVX2 is SoftmaxColumns of 4 columns and at least one row.
+//
+//go:noescape
+func softmaxF64x1AVX2(x *float64, rows int, stride int, scale float64, most *float64, sum *float64, shrink *float64)
+
+// softmaxGradientF64x2AVX2 is SoftmaxGradientColumns of 8 columns and at least one row.
+//
+//go:noescape
+func softmaxGradientF64x2AVX2(x *float64, slope *float64, rows int, stride int, scale float64, base *float64, mean *float64)
+
+// softmaxGradientF64x1AVX2 is SoftmaxGradientColumns of 4 columns and at least one row.
+//
+//go:noescape
+func softmaxGradientF64x1AVX2(x *float64, slope *float64, rows int, stride int, scale float64, base *float64, mean *float64)
+
+// dotF64AVX2 returns the sum of x·y over n > 0 elements, a multiple of 4.
+//
+//go:noescape
+func dotF64AVX2(x *float64, y *float64, n int) float64
 
 // lstmAVX2 is LSTM of at least one block of 8 hidden units.
 //

@@ -181,61 +181,6 @@ func TestHalf(t *testing.T) {
 	})
 }
 
-func TestSoftmaxColumns(t *testing.T) {
-	const stride = 90
-	for _, cols := range []int{1, 16, 21, 32, 64, 77} {
-		rng := rand.New(rand.NewPCG(1, 1))
-		rows := 37
-		x := make([]float32, rows*stride)
-		for i := range x {
-			x[i] = float32(rng.NormFloat64() * 5)
-			if i%stride == 3 || rng.IntN(5) == 0 {
-				x[i] = float32(math.Inf(-1)) // column 3 holds nothing else
-			}
-		}
-		eachLevel(t, func(t *testing.T) {
-			y := append([]float32(nil), x...)
-			most, sum, shrink := make([]float32, cols), make([]float32, cols), make([]float32, cols)
-			for i := range most {
-				most[i] = float32(math.Inf(-1))
-			}
-			const first = 11
-			SoftmaxColumns(y, first, cols, stride, 0.5, most, sum, shrink)
-			half := append([]float32(nil), most...)
-			SoftmaxColumns(y[first*stride:], rows-first, cols, stride, 0.5, most, sum, shrink)
-			for c := range cols {
-				top, total := math.Inf(-1), 0.0
-				for r := range rows {
-					top = max(top, float64(x[r*stride+c])*0.5)
-				}
-				base := top
-				if math.IsInf(top, -1) {
-					base = 0
-				}
-				for r := range rows {
-					e := math.Exp(float64(x[r*stride+c])*0.5 - base)
-					total += e
-					if r < first {
-						e = math.Exp(float64(x[r*stride+c])*0.5 - float64(max(half[c], -1e30)))
-					}
-					if got := float64(y[r*stride+c]); math.Abs(got-e) > 3e-7 {
-						t.Fatalf("%d columns: element (%d, %d) is %v, want %v", cols, r, c, got, e)
-					}
-				}
-				if float64(most[c]) != top || math.Abs(float64(sum[c])-total) > 2e-6*total {
-					t.Errorf("%d columns: column %d: greatest %v and sum %v, want %v and %v", cols, c, most[c], sum[c], top, total)
-				}
-				if want := math.Exp(float64(max(half[c], -1e30)) - base); math.Abs(float64(shrink[c])-want) > 2e-7 && !math.IsInf(top, -1) {
-					t.Errorf("%d columns: column %d shrinks by %v, want %v", cols, c, shrink[c], want)
-				}
-			}
-			if y[cols] != x[cols] {
-				t.Errorf("%d columns: an element beyond was changed", cols)
-			}
-		})
-	}
-}
-
 func TestLSTM(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for _, block := range []int{4, 8, 16} {

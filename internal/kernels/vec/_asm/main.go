@@ -181,8 +181,14 @@ func main() {
 	ConstraintExpr("amd64,!noasm")
 	for _, s := range isas {
 		s.scale()
-		s.softmax(4)
-		s.softmax(1)
+		for _, double := range []bool{false, true} {
+			f := &float{s, double}
+			f.softmax(4)
+			f.softmax(1)
+			f.softmaxGradient(2)
+			f.softmaxGradient(1)
+			f.dot()
+		}
 		s.lstm()
 		s.greater(false)
 		s.greater(true)
@@ -210,81 +216,6 @@ func (s *isa) scale() {
 		VMULPS(Mem{Base: src}, f, v)
 		VMOVUPS(v, Mem{Base: dst})
 	})
-}
-
-// softmax writes the step of the softmax of k vectors of columns.
-func (s *isa) softmax(k int) {
-	name := fmt.Sprintf("softmax%d%s", k, s.suffix)
-	TEXT(name, NOSPLIT, "func(x *float32, rows, stride int, scale float32, most, sum, shrink *float32)")
-	Doc(fmt.Sprintf("%s is SoftmaxColumns of %d columns and at least one row.", name, k*s.lanes))
-	Pragma("noescape")
-	x, stride := param("x"), param("stride")
-	SHLQ(Imm(2), stride)
-	scale := s.broadcast("scale")
-	at := func(p reg.GPVirtual, j int) Mem { return Mem{Base: p, Disp: j * s.bytes()} }
-	most, sum, shrink := param("most"), param("sum"), param("shrink")
-	m := make([]reg.VecVirtual, k)
-	for j := range m {
-		m[j] = s.vec()
-		VMOVUPS(at(most, j), m[j])
-	}
-	s.rows("most", x, stride, func(p reg.GPVirtual) {
-		for j := range m {
-			v := s.vec()
-			VMULPS(at(p, j), scale, v)
-			VMAXPS(m[j], v, m[j])
-		}
-	})
-	for j := range m {
-		// The base of the differences, zero where nothing is greater than −Inf.
-		old, zero := s.vec(), s.vec()
-		VMOVUPS(m[j], at(most, j))
-		if s.wide {
-			VCMPPS(Imm(4), f32(math.Inf(-1)), m[j], reg.K1) // unequal
-			VMOVUPS_Z(m[j], reg.K1, m[j])
-		} else {
-			VCMPPS(Imm(4), f32(math.Inf(-1)), m[j], zero)
-			VANDPS(zero, m[j], m[j])
-		}
-		// most was overwritten: the old value waits in shrink.
-		VMOVUPS(at(shrink, j), old)
-		VSUBPS(m[j], old, old)
-		e := s.exp(old)
-		VMOVUPS(e, at(shrink, j))
-		VMULPS(at(sum, j), e, e)
-		VMOVUPS(e, at(sum, j))
-	}
-	total := make([]reg.VecVirtual, k)
-	for j := range total {
-		total[j] = s.vec()
-		VMOVUPS(at(sum, j), total[j])
-	}
-	s.rows("exp", x, stride, func(p reg.GPVirtual) {
-		for j := range m {
-			v := s.vec()
-			VMULPS(at(p, j), scale, v)
-			VSUBPS(m[j], v, v)
-			e := s.exp(v)
-			VADDPS(e, total[j], total[j])
-			VMOVUPS(e, at(p, j))
-		}
-	})
-	for j := range total {
-		VMOVUPS(total[j], at(sum, j))
-	}
-	VZEROUPPER()
-	RET()
-}
-
-// rows writes a loop over the rows.
-func (s *isa) rows(label string, x, stride reg.GPVirtual, body func(p reg.GPVirtual)) {
-	p, n := GP64(), param("rows")
-	MOVQ(x, p)
-	Label(label)
-	body(p)
-	ADDQ(stride, p)
-	DECQ(n)
-	JNZ(LabelRef(label))
 }
 
 // lstm writes the update of the state of blocks of hidden units, one vector
