@@ -47,12 +47,17 @@ func (p *Plan[A]) blockAcross(procs int, most, span [3]int) {
 		}
 	}
 	p.images = ceil(p.g.N, ceil(p.g.N, p.images))
+	if !p.direct {
+		p.moreAcross(most[0], size)
+	}
 	for procs > 1 && p.total() < acrossUnits*procs {
 		switch {
 		case p.images > tall:
 			p.images = max((p.images+1)/2, tall)
 		case p.chunk > 2:
 			p.chunk = (p.chunk + 1) / 2
+		case p.depths > 1:
+			p.depths = (p.depths + 1) / 2
 		case p.rows > 1:
 			p.rows = (p.rows + 1) / 2
 		case p.images > tall/2:
@@ -60,5 +65,14 @@ func (p *Plan[A]) blockAcross(procs int, most, span [3]int) {
 		default:
 			return
 		}
+		p.images = ceil(p.g.N, ceil(p.g.N, p.images))
+	}
+}
+
+// moreAcross makes units as deep as the results where that needs hardly more of an image.
+func (p *Plan[A]) moreAcross(most int, size func() int) {
+	one := size()
+	if p.depths = most; 4*size() > 5*one {
+		p.depths = 1
 	}
 }

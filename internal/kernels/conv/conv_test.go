@@ -202,6 +202,7 @@ var geometries = []struct {
 	{"padding beyond", geometry(1, 1, 2, 3, plane(1, 2), plane(1, 2), plane(1, 3), plane(0, 4), cube(1))},
 	{"1d", geometry(2, 1, 7, 12, line(1, 29), line(1, 5), line(1, 3), line(0, 2), cube(1))},
 	{"3d", geometry(2, 1, 3, 6, cube(5), plane2(2, 3, 3), plane2(2, 1, 1), cube(1), cube(1))},
+	{"3d in deep units", geometry(2, 1, 9, 18, plane2(7, 4, 5), cube(3), cube(1), cube(1), cube(1))},
 	{"uneven", geometry(1, 1, 3, 4, plane2(1, 6, 9), plane2(1, 2, 5), plane2(1, 2, 1), plane2(0, 1, 2), plane2(1, 3, 2))},
 	{"groups", geometry(2, 4, 3, 5, plane(1, 6), plane(1, 3), cube(1), plane(0, 1), cube(1))},
 	{"depthwise 3x3", geometry(2, 21, 1, 1, plane(1, 9), plane(1, 3), cube(1), plane(0, 1), cube(1))},

@@ -51,7 +51,7 @@ func (c *Call[T, A]) depthwise(w *worker[A], u *unit, x unsafe.Pointer, imageSte
 	a.Init = unsafe.Pointer(unsafe.SliceData(w.bias))
 	a.Lo, a.Hi = s.lo, s.hi
 	a.Run, a.WStep = n/p.set.Lanes(), n*p.size
-	from := place{x, imageStep, p.g.inStep(1) * p.region.Spatial[1] * p.size, p.g.inStep(2) * p.region.Spatial[2] * p.size}
+	from := place{x, imageStep, 0, p.g.inStep(1) * p.region.Spatial[1] * p.size, p.g.inStep(2) * p.region.Spatial[2] * p.size}
 	a.XStep, a.CStep = from.col, s.done.col
 	for i := range u.ph.members {
 		m := &u.ph.members[i]

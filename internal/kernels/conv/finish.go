@@ -29,13 +29,15 @@ func (c *Call[T, A]) finish(w *worker[A], u *unit, channel, n, step int) {
 	if adjoin && p.y.Channel != 1 && yCol == 1 && yRow == cols && cols == wide {
 		rows, cols, wide = 1, rows*cols, rows*wide // adjoining rows of a plane are one
 	}
-	for img := range u.nn {
+	yDepth, rDepth := u.ph.dims[0].step*p.y.Spatial[0], u.ph.dims[0].step*r.Spatial[0]
+	for plane := range u.nn * u.dn {
+		img, d := plane/u.dn, plane%u.dn
 		for row := range rows {
-			sums := w.sums[(img*rows+row)*wide*step:][:cols*step]
+			sums := w.sums[(plane*rows+row)*wide*step:][:cols*step]
 			if c.Residual != nil {
-				c.addRow(w, sums, c.Residual[res+img*r.Batch+row*rRow:], n, step, cols, rCol)
+				c.addRow(w, sums, c.Residual[res+img*r.Batch+d*rDepth+row*rRow:], n, step, cols, rCol)
 			}
-			out := c.Y[y+img*p.y.Batch+row*yRow:]
+			out := c.Y[y+img*p.y.Batch+d*yDepth+row*yRow:]
 			if p.y.Channel == 1 {
 				for i := range cols {
 					vec.Store(out[i*yCol:], sums[i*step:][:n])

@@ -18,9 +18,11 @@ const (
 	// innerChannels is from how many channels on a copy has them innermost, though
 	// the image has not: its rows are then read along lines of the cache, and the
 	// taps of a row are one segment.
-	innerChannels = 16
+	innerChannels = 8
 	// regionBytes bounds the part of the image that a unit copies.
 	regionBytes = 512 << 10
+	// maxDepths bounds the depth of a unit.
+	maxDepths = 4
 	// unitsPerWorker is how many units a processor gets at least, if the work
 	// can be cut so.
 	unitsPerWorker = 4
@@ -49,14 +51,14 @@ type Plan[A Float] struct {
 	direct     bool   // the image is read where it lies
 	region     Layout // of the image as tiles see it: x's, or that of the copy
 	regLen     int    // elements of the copy of one image's part
-	// The outputs of a unit are images×1×rows×cols positions.
-	images, rows, cols int
-	chunk              int // panels of a unit
-	panels             int
-	tableRow           []planPhase
-	coefIn, coefOut    int // elements between Winograd's coefficients
-	units              int
-	grain              int // units that are worth a goroutine
+	// The outputs of a unit are images×depths×rows×cols positions.
+	images, depths, rows, cols int
+	chunk                      int // panels of a unit
+	panels                     int
+	tableRow                   []planPhase
+	coefIn, coefOut            int // elements between Winograd's coefficients
+	units                      int
+	grain                      int // units that are worth a goroutine
 }
 
 // planPhase is a phase with the outputs that an image of this Geometry has, or those phases of the last
@@ -120,6 +122,7 @@ func newPlan[T Element, A Float](g Geometry, x, y Layout, set *tile.Set[A], proc
 		return p
 	}
 	inside := p.phaseList()
+	p.depths = 1
 	_, same := any(*new(T)).(A)
 	p.direct = same && inside && form == Plain && p.readable()
 	if form == Winograd {
@@ -261,12 +264,16 @@ func (p *Plan[A]) block(procs int) {
 	}
 	if p.columnwise {
 		p.panels = 1
+	} else if p.rows*p.cols == most[1]*most[2] && p.images == 1 && !p.direct {
+		p.moreDepths(most[0], span)
 	}
 	p.chunk = p.panels
 	for procs > 1 && p.total() < unitsPerWorker*procs {
 		switch {
 		case p.images > 1:
 			p.images = (p.images + 1) / 2
+		case p.depths > 1:
+			p.depths = (p.depths + 1) / 2
 		case p.rows*p.cols > 4*wide && p.rows > 1:
 			p.rows = (p.rows + 1) / 2
 		case p.chunk > 2:
@@ -277,6 +284,14 @@ func (p *Plan[A]) block(procs int) {
 			return
 		}
 	}
+}
+
+// moreDepths makes units of whole planes deeper, so that they copy each plane of the image fewer times.
+func (p *Plan[A]) moreDepths(most int, span [3]int) {
+	for span[0] > 0 && p.depths < min(maxDepths, most) && 2*p.extent(p.rows, p.cols, span)*p.size < regionBytes {
+		p.depths++
+	}
+	p.depths = ceil(most, ceil(most, p.depths))
 }
 
 // fewerRows halves the rows of a unit until the part of the image that they meet has so many bytes at
@@ -296,7 +311,7 @@ func (p *Plan[A]) total() int {
 	n := 0
 	for i := range p.tableRow {
 		c := &p.tableRow[i].count
-		n += c[0] * ceil(c[1], p.rows) * ceil(c[2], p.cols)
+		n += ceil(c[0], p.depths) * ceil(c[1], p.rows) * ceil(c[2], p.cols)
 	}
 	return n * ceil(p.g.N, p.images) * p.g.Groups * ceil(p.panels, p.chunk)
 }
@@ -314,7 +329,7 @@ func ceil(n, d int) int { return (n + d - 1) / d }
 
 // extent returns the elements of the image that rows×cols outputs meet.
 func (p *Plan[A]) extent(rows, cols int, span [3]int) int {
-	return p.g.CIn * (span[0] + 1) * ((rows-1)*p.g.inStep(1) + span[1] + 1) * ((cols-1)*p.g.inStep(2) + span[2] + 1)
+	return p.g.CIn * ((p.depths-1)*p.g.inStep(0) + span[0] + 1) * ((rows-1)*p.g.inStep(1) + span[1] + 1) * ((cols-1)*p.g.inStep(2) + span[2] + 1)
 }
 
 // layRegion chooses the layout of the copies.
@@ -326,7 +341,7 @@ func (p *Plan[A]) layRegion() {
 	var ext [3]int
 	for i := range p.tableRow {
 		span := p.tableRow[i].span
-		ext[0] = max(ext[0], span[0]+1)
+		ext[0] = max(ext[0], (p.depths-1)*p.g.inStep(0)+span[0]+1)
 		ext[1] = max(ext[1], (p.rows-1)*p.g.inStep(1)+span[1]+1)
 		ext[2] = max(ext[2], (p.cols-1)*p.g.inStep(2)+span[2]+1)
 	}
@@ -413,7 +428,7 @@ func (p *Plan[A]) count() {
 			work += p.g.N * p.g.Groups * p.g.COut * ph.count[0] * ph.count[1] * ph.count[2] * ph.members[k].depth
 		}
 		ph.blocks = [2]int{ceil(ph.count[1], p.rows), ceil(ph.count[2], p.cols)}
-		p.units += ceil(p.g.N, p.images) * p.g.Groups * ph.count[0] * ph.blocks[0] * ph.blocks[1] * ceil(p.panels, p.chunk)
+		p.units += ceil(p.g.N, p.images) * p.g.Groups * ceil(ph.count[0], p.depths) * ph.blocks[0] * ph.blocks[1] * ceil(p.panels, p.chunk)
 	}
 	if p.grain = 1; !p.columnwise { // whose loops wait for memory
 		p.grain = ceil(workGrain, max(work/max(p.units, 1), 1))

@@ -9,7 +9,7 @@ import (
 // zeros where it is outside.
 func load[A Float, T Element](w *worker[A], dst []A, x []T, p *Plan[A], u *unit, image int) {
 	lo := [3]int{u.d, u.h, u.w}
-	n := [3]int{1, u.hn, u.wn}
+	n := [3]int{u.dn, u.hn, u.wn}
 	if p.form == Winograd {
 		n[1], n[2] = covered(u.hn), covered(u.wn)
 	}

@@ -50,11 +50,11 @@ func (c *Call[T, A]) Run() {
 }
 
 // unit is the outputs of one unit: those of a phase of images n.. in group grp,
-// at depth d, in rows h.. and columns w.. of each member, for panels from..to-1.
+// from depth d on, in rows h.. and columns w.. of each member, for panels from..to-1.
 type unit struct {
 	ph               *planPhase
 	n, nn            int
-	grp, d           int
+	grp, d, dn       int
 	h, hn, w, wn     int
 	panel, panelsEnd int
 }
@@ -77,9 +77,10 @@ func (p *Plan[A]) unit(i int) unit {
 	u.panelsEnd = min(u.panel+p.chunk, p.panels)
 	u.w = next(ph.blocks[1]) * p.cols
 	u.h = next(ph.blocks[0]) * p.rows
-	u.d = next(ph.count[0])
+	u.d = next(ceil(ph.count[0], p.depths)) * p.depths
 	u.grp = next(p.g.Groups)
 	u.n = i * p.images
+	u.dn = min(p.depths, ph.count[0]-u.d)
 	u.wn, u.hn, u.nn = min(p.cols, ph.count[2]-u.w), min(p.rows, ph.count[1]-u.h), min(p.images, p.g.N-u.n)
 	return u
 }
@@ -228,8 +229,8 @@ type sink[A Float] struct {
 
 // place is where positions are: the first, and the bytes between them.
 type place struct {
-	at              unsafe.Pointer
-	image, row, col int
+	at                     unsafe.Pointer
+	image, depth, row, col int
 }
 
 // sink decides where the n columns from channel on go: to the output itself if
@@ -250,9 +251,9 @@ func (c *Call[T, A]) sink(w *worker[A], u *unit, channel, n int) sink[A] {
 	s.direct = same && clamp && simple && p.y.Channel == 1 && channel+n <= p.g.COut
 	if !s.direct || len(u.ph.members[0].cuts) > 1 {
 		wide := u.wn * len(u.ph.members)
-		w.sums = grow(w.sums, u.nn*u.hn*wide*n)
+		w.sums = grow(w.sums, u.nn*u.dn*u.hn*wide*n)
 		col := n * p.size
-		s.part = place{unsafe.Pointer(unsafe.SliceData(w.sums)), u.hn * wide * col, wide * col, len(u.ph.members) * col}
+		s.part = place{unsafe.Pointer(unsafe.SliceData(w.sums)), u.dn * u.hn * wide * col, u.hn * wide * col, wide * col, len(u.ph.members) * col}
 	}
 	s.done = s.part
 	if clamp && c.Residual == nil && !c.scales() || s.direct {
@@ -282,7 +283,15 @@ func (c *Call[T, A]) origin(l *Layout, u *unit, channel int) int {
 func (c *Call[T, A]) place(l *Layout, u *unit) place {
 	d := &u.ph.dims
 	size := c.Plan.size
-	return place{image: l.Batch * size, row: d[1].step * l.Spatial[1] * size, col: d[2].step * l.Spatial[2] * size}
+	return place{image: l.Batch * size, depth: d[0].step * l.Spatial[0] * size, row: d[1].step * l.Spatial[1] * size, col: d[2].step * l.Spatial[2] * size}
+}
+
+// deeper returns the place d depths on.
+func (l place) deeper(d int) place {
+	if d > 0 {
+		l.at = unsafe.Add(l.at, d*l.depth)
+	}
+	return l
 }
 
 func (l *place) of(img, row, col int) unsafe.Pointer {
@@ -293,7 +302,7 @@ func (l *place) of(img, row, col int) unsafe.Pointer {
 func (s *sink[A]) positions(a *tile.Args[A], p *Plan[A], u *unit, ct cut, first, last bool) {
 	var x place // nowhere, if the phase has no taps
 	if s.x != nil {
-		x = place{unsafe.Add(s.x, ct.from*a.KStep), s.xImage, p.g.inStep(1) * p.region.Spatial[1] * p.size, p.g.inStep(2) * p.region.Spatial[2] * p.size}
+		x = place{unsafe.Add(s.x, ct.from*a.KStep), s.xImage, p.g.inStep(0) * p.region.Spatial[0] * p.size, p.g.inStep(1) * p.region.Spatial[1] * p.size, p.g.inStep(2) * p.region.Spatial[2] * p.size}
 	}
 	// What there is already is added to the block's own sum, which errs less than
 	// to begin with it.
@@ -309,10 +318,18 @@ func (s *sink[A]) positions(a *tile.Args[A], p *Plan[A], u *unit, ct cut, first,
 			from, add = add, s.add
 		}
 	}
-	if p.across {
-		s.positionsAcross(a, p, u, x, from, add, to)
-		return
+	for d := range u.dn {
+		x, from, add, to := x.deeper(d), from.deeper(d), add.deeper(d), to.deeper(d)
+		if p.across {
+			s.tilesAcross(a, p, u, &x, &from, &add, &to)
+		} else {
+			s.tiles(a, p, u, &x, &from, &add, &to)
+		}
 	}
+}
+
+// tiles computes the positions of one depth.
+func (s *sink[A]) tiles(a *tile.Args[A], p *Plan[A], u *unit, x, from, add, to *place) {
 	a.XStep, a.InitStep, a.AddStep, a.CStep = x.col, from.col, add.col, to.col
 	tiles := ceil(u.wn, p.set.Rows(s.width))
 	for img := range u.nn {
@@ -330,8 +347,8 @@ func (s *sink[A]) positions(a *tile.Args[A], p *Plan[A], u *unit, ct cut, first,
 	}
 }
 
-// positionsAcross is positions by tiles that go across images.
-func (s *sink[A]) positionsAcross(a *tile.Args[A], p *Plan[A], u *unit, x, from, add, to place) {
+// tilesAcross does so by tiles that go across images.
+func (s *sink[A]) tilesAcross(a *tile.Args[A], p *Plan[A], u *unit, x, from, add, to *place) {
 	a.XStep, a.InitStep, a.AddStep, a.CStep = x.image, from.image, add.image, to.image
 	tiles := ceil(u.nn, p.set.Rows(s.width))
 	for t, img := 0, 0; t < tiles; t++ {

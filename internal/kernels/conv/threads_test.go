@@ -18,6 +18,8 @@ func TestThreadsSameBits(t *testing.T) {
 	}{
 		{"1x1 of one position", geometry(200, 1, 19, 56, cube(1), cube(1), cube(1), cube(0), cube(1))},
 		{"3x3 to a single position", geometry(33, 1, 21, 72, plane(1, 3), plane(1, 3), cube(1), cube(0), cube(1))},
+		{"3d across images", geometry(9, 1, 2, 20, plane2(6, 7, 5), plane2(5, 6, 4), cube(1), cube(0), cube(1))},
+		{"3d in deep units", geometry(1, 1, 9, 18, plane2(7, 4, 5), cube(3), cube(1), cube(1), cube(1))},
 		{"3x3 many rows", geometry(1, 1, 5, 40, plane2(1, 40, 33), plane(1, 3), cube(1), plane(0, 1), cube(1))},
 	}...)
 	if !longtest.Enabled() {
