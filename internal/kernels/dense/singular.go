@@ -14,7 +14,7 @@ func Singular(a *Matrix, vectors, full bool) (values []float64, u, v *Matrix, ok
 		return values, u, v, ok
 	}
 	e := a.scaled()
-	d, off, left, right := bidiagonal(a)
+	d, off, left, right := bidiagonal(a, vectors)
 	e += normalized(d, off)
 	if vectors {
 		cols := a.Cols
@@ -23,7 +23,12 @@ func Singular(a *Matrix, vectors, full bool) (values []float64, u, v *Matrix, ok
 		}
 		u, v = accumulated(left, a.Rows, cols), accumulated(right, a.Cols, a.Cols)
 	}
-	if !implicitQR(d, off, u, v) {
+	if vectors {
+		ok = implicitQR(d, off, u, v)
+	} else {
+		ok = differentialQD(d, off)
+	}
+	if !ok {
 		return nil, nil, nil, false
 	}
 	for i, x := range d {
@@ -53,9 +58,8 @@ func accumulated(all []*reflections, rows, cols int) *Matrix {
 	return q.Transposed()
 }
 
-// bidiagonal reduces a matrix of at least as many rows as columns, which it changes, to two diagonals by
-// reflections from the left and from the right: d is the main one and e the one above it.
-func bidiagonal(a *Matrix) (d, e []float64, left, right []*reflections) {
+// blockBidiagonal is bidiagonal, whose reflections it returns always.
+func blockBidiagonal(a *Matrix) (d, e []float64, left, right []*reflections) {
 	m, n := a.Rows, a.Cols
 	d, e = make([]float64, n), make([]float64, max(n-1, 0))
 	column := make([]float64, start(m+block-1))
@@ -135,13 +139,13 @@ func bidiagonal(a *Matrix) (d, e []float64, left, right []*reflections) {
 // iteration is the state of implicitQR.
 type iteration struct {
 	d, e []float64
-	u, v *Matrix // or nil
+	u, v *Matrix
 	// The turns of a step's rows of v, and of u.
 	rightC, rightS, leftC, leftS []float64
 }
 
 // implicitQR finds the singular values of a matrix of two diagonals, d and the e above it, which d
-// becomes but for signs, and turns the rows of u and v, if there are any, to their vectors.
+// becomes but for signs, and turns the rows of u and v to their vectors.
 func implicitQR(d, e []float64, u, v *Matrix) bool {
 	it := iteration{d: d, e: e, u: u, v: v}
 	steps := 0
@@ -206,9 +210,6 @@ func (it *iteration) removeZero(lo, hi int) bool {
 
 // turnRows makes two rows c·x+s·y and c·y-s·x.
 func (m *Matrix) turnRows(i, j int, c, s float64) {
-	if m == nil {
-		return
-	}
 	x, y := m.row(i), m.row(j)
 	for k, v := range x {
 		x[k], y[k] = math.FMA(c, v, s*y[k]), math.FMA(c, y[k], -s*v)
@@ -249,8 +250,6 @@ func (it *iteration) step(lo, hi int) {
 		}
 	}
 	e[hi-1] = f
-	if it.v != nil {
-		it.v.rotate(lo, false, it.rightC, it.rightS)
-		it.u.rotate(lo, false, it.leftC, it.leftS)
-	}
+	it.v.rotate(lo, false, it.rightC, it.rightS)
+	it.u.rotate(lo, false, it.leftC, it.leftS)
 }

@@ -226,7 +226,7 @@ func turn(x, y float64) (c, s, r float64) {
 }
 
 // implicitQL finds the eigenvalues of a matrix of three diagonals, d and e, which d becomes, and turns
-// the rows of v, if there are any, to their vectors.
+// the rows of v to their vectors.
 func implicitQL(d, e []float64, v *Matrix) bool {
 	n := len(d)
 	cosines, sines := make([]float64, 0, n), make([]float64, 0, n)
@@ -266,9 +266,7 @@ func implicitQL(d, e []float64, v *Matrix) bool {
 			}
 			d[l] -= below
 			e[l] = g
-			if v != nil {
-				v.rotate(m, true, cosines, sines)
-			}
+			v.rotate(m, true, cosines, sines)
 		}
 	}
 	return true
