@@ -68,7 +68,11 @@ func multiplyFloats[R, T gemm.Element](c *call) {
 	if rank := c.Shapes[0].Rank(); rank < 2 || p.m != c.Shapes[0].Dim(-2) {
 		swap[0] = strided.MaxRank + 1 // rows of several dimensions are one
 	}
-	r.out, r.swapped = c.resultFor(swap)
+	if c.Epilogue == nil && p.foldColumns() {
+		r.out, r.swapped = c.result(), true
+	} else {
+		r.out, r.swapped = c.resultFor(swap)
+	}
 	r.keeps = p.batch == 1 && !r.swapped && p.b < len(c.l.Program.Params)
 	c.emit(1, 1, []operand{r.out}, reads, r.run)
 }
@@ -155,7 +159,7 @@ func (r *productRun[R, T]) run(_, _ int) {
 		}
 		r.options.Alpha *= v
 	}
-	if r.outer() {
+	if r.outer() || r.small() {
 		// It is done.
 	} else if w := r.packed(); w != nil {
 		out, left, _ := r.matrices(0)
@@ -173,7 +177,7 @@ func (r *productRun[R, T]) run(_, _ int) {
 // outer computes products of one column with one row, of which nothing else is wanted, row by row. It
 // reports false for others.
 func (r *productRun[R, T]) outer() bool {
-	if r.k != 1 || r.hasBias || r.hasResidual || len(r.factors) > 0 || r.options.Act != 0 {
+	if r.k != 1 || !r.plain() {
 		return false
 	}
 	switch s := any(r).(type) {

@@ -14809,6 +14809,52 @@ next:
 	VZEROUPPER
 	RET
 
+// func smallF32AVX512(m int, n int, k int, a *float32, aRow int, aK int, b *float32, bK int, c *float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·smallF32AVX512(SB), NOSPLIT, $0-72
+	MOVQ  m+0(FP), AX
+	MOVQ  n+8(FP), CX
+	MOVQ  k+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  aRow+32(FP), SI
+	MOVQ  aK+40(FP), DI
+	MOVQ  b+48(FP), R8
+	MOVQ  bK+56(FP), R9
+	MOVQ  c+64(FP), R10
+	MOVQ  $-1, R11
+	BZHIQ CX, R11, R11
+	KMOVW R11, K1
+	ADDQ  CX, CX
+	ADDQ  CX, CX
+	ADDQ  SI, SI
+	ADDQ  SI, SI
+	ADDQ  DI, DI
+	ADDQ  DI, DI
+	ADDQ  R9, R9
+	ADDQ  R9, R9
+
+row:
+	VPXORD Z0, Z0, Z0
+	MOVQ   BX, R11
+	MOVQ   R8, R12
+	MOVQ   DX, R13
+
+step:
+	VMOVUPS.Z    (R12), K1, Z2
+	VBROADCASTSS (R11), Z1
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         DI, R11
+	ADDQ         R9, R12
+	DECQ         R13
+	JNZ          step
+	VMOVUPS      Z0, K1, (R10)
+	ADDQ         CX, R10
+	ADDQ         SI, BX
+	DECQ         AX
+	JNZ          row
+	VZEROUPPER
+	RET
+
 // func finishF32AVX512(x *float32, y *float32, z *float32, n int, least float32)
 // Requires: AVX, AVX512F
 TEXT ·finishF32AVX512(SB), NOSPLIT, $0-36
@@ -29703,6 +29749,56 @@ next:
 	ADDQ $0x40, SI
 	SUBQ $0x08, DX
 	JG   group
+	VZEROUPPER
+	RET
+
+// func smallF64AVX512(m int, n int, k int, a *float64, aRow int, aK int, b *float64, bK int, c *float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·smallF64AVX512(SB), NOSPLIT, $0-72
+	MOVQ  m+0(FP), AX
+	MOVQ  n+8(FP), CX
+	MOVQ  k+16(FP), DX
+	MOVQ  a+24(FP), BX
+	MOVQ  aRow+32(FP), SI
+	MOVQ  aK+40(FP), DI
+	MOVQ  b+48(FP), R8
+	MOVQ  bK+56(FP), R9
+	MOVQ  c+64(FP), R10
+	MOVQ  $-1, R11
+	BZHIQ CX, R11, R11
+	KMOVW R11, K1
+	ADDQ  CX, CX
+	ADDQ  CX, CX
+	ADDQ  CX, CX
+	ADDQ  SI, SI
+	ADDQ  SI, SI
+	ADDQ  SI, SI
+	ADDQ  DI, DI
+	ADDQ  DI, DI
+	ADDQ  DI, DI
+	ADDQ  R9, R9
+	ADDQ  R9, R9
+	ADDQ  R9, R9
+
+row:
+	VPXORD Z0, Z0, Z0
+	MOVQ   BX, R11
+	MOVQ   R8, R12
+	MOVQ   DX, R13
+
+step:
+	VMOVUPD.Z    (R12), K1, Z2
+	VBROADCASTSD (R11), Z1
+	VFMADD231PD  Z1, Z2, Z0
+	ADDQ         DI, R11
+	ADDQ         R9, R12
+	DECQ         R13
+	JNZ          step
+	VMOVUPD      Z0, K1, (R10)
+	ADDQ         CX, R10
+	ADDQ         SI, BX
+	DECQ         AX
+	JNZ          row
 	VZEROUPPER
 	RET
 

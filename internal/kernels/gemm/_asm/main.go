@@ -121,6 +121,7 @@ func main() {
 		copyRows(e)
 		copyPanels(e)
 		transpose512(e)
+		small(e)
 		finish(e)
 		times(e)
 	}
