@@ -104,8 +104,10 @@ func along(v *strided.View) int {
 
 // Gather sets dst[i] to the element of x that index[i] selects, for lo <= i < hi.
 func Gather[T strided.Bits](dst, x []T, index []int64, l *Lines, lo, hi int) {
-	step := along(&l.base)
-	l.runs(&l.base, lo, hi, func(i, pos, _, n int) {
+	merged := *l
+	merged.base = l.base.Merge() // with one index in each line, lines that follow one another are one run
+	step := along(&merged.base)
+	merged.runs(&merged.base, lo, hi, func(i, pos, _, n int) {
 		row := dst[i : i+n]
 		if step == 0 && l.step == 1 {
 			takeEach(row, x[pos:pos+l.size], index[i:i+n])

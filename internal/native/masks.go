@@ -19,6 +19,9 @@ const (
 	cmpLT    = 0x11
 	cmpLE    = 0x12
 	cmpUNORD = 3
+	cmpORD   = 7
+	cmpNLE   = 0x16
+	cmpNGE   = 0x19
 	cmpNE    = 4
 	cmpGE    = 0x1d
 	cmpGT    = 0x1e

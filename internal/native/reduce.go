@@ -134,6 +134,26 @@ func (r *reduction) better(g *gen, a, b []val) []val {
 	return []val{g.blend(r.w, wins, b[0], a[0]), g.blend(8, wins, b[1], a[1])}
 }
 
+// later is better where b's places come after a's: of equal numbers a's is the first.
+func (r *reduction) later(g *gen, a, b []val) []val {
+	greatest := r.in.Op == aten.Argmax
+	var wins val
+	if r.d.IsFloat() {
+		worse := byte(cmpNLE) // or one is NaN
+		if greatest {
+			worse = cmpNGE
+		}
+		wins = g.and(g.cmpF(r.w, worse, a[0], b[0]), g.cmpF(r.w, cmpORD, a[0], a[0]))
+	} else {
+		pred := byte(intLT)
+		if greatest {
+			pred = intGT
+		}
+		wins = g.cmpI(r.w, pred, b[0], a[0])
+	}
+	return []val{g.blend(r.w, wins, b[0], a[0]), g.blend(8, wins, b[1], a[1])}
+}
+
 // folded returns what an instruction folds, before it is made f64. In a tail the
 // other lanes are made the identity.
 func (g *gen) folded(r *reduction) []val {
@@ -185,7 +205,11 @@ func (g *gen) accumulate(r *reduction, xs [][]val) {
 
 func (g *gen) foldInto(r *reduction, acc, x []val) {
 	if !r.double {
-		for i, y := range r.fold(g, acc, x) {
+		fold := r.fold
+		if r.arg && g.k.Axis == loop.Rows {
+			fold = r.later
+		}
+		for i, y := range fold(g, acc, x) {
 			g.set(acc[i], y)
 		}
 		return
@@ -257,6 +281,10 @@ func (g *gen) identities(r *reduction) []val {
 			return []val{x}
 		}
 		return []val{x, x}
+	case r.arg && g.k.Axis == loop.Rows:
+		// Where no element is better than the identity all are equal to it, and the first is the one.
+		first := g.add(vop{op: x64.BROADCASTSD, len: g.vl(8), dst: g.temp(g.vl(8)), mem: g.addr(place{arg: -1, mem: inFrame(frameFirst)})})
+		return []val{g.konst(r.w, r.identity), first}
 	case r.arg:
 		return []val{g.konst(r.w, r.identity), g.konst(8, math.MaxInt64)}
 	}

@@ -46,6 +46,8 @@ type Reduction struct {
 	Axis loop.Axis
 	// Lines is the number of results.
 	Lines int
+	// Place says that results are places of elements, which parts of a line can't give.
+	Place bool
 }
 
 // Backend emits the kernels of Groups. Its methods are called from those of Groups

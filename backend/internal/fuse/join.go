@@ -253,7 +253,7 @@ func (gs *Groups) joinReduce(i int32) bool {
 		gs.close(o)
 		g = gs.open[key]
 	}
-	if g != nil && (g.reduced && (g.mask != n.mask || g.axis != n.axis) || !gs.room(g, in, true)) {
+	if g != nil && (g.reduced && (g.mask != n.mask || g.axis != n.axis || g.parts != n.parts) || !gs.room(g, in, true)) {
 		gs.close(g)
 		g = nil
 	}
@@ -286,9 +286,11 @@ func (gs *Groups) nestOf(in *graph.Instr) (n *nest, ok bool) {
 	if gs.records != nil {
 		gs.records.cuts = append(gs.records.cuts, cut{in, n.mask, n.axis, n.parts > 1, n.beside})
 	}
-	index := in.Op == aten.Argmax || in.Op == aten.Argmin
-	return n, !index || n.axis != loop.Both && n.parts < 2
+	return n, !places(in.Op) || n.axis != loop.Both && n.parts < 2
 }
+
+// places reports whether a reduction gives places of elements.
+func places(op ir.Op) bool { return op == aten.Argmax || op == aten.Argmin }
 
 // joinView keeps a reshaped or expanded row statistic in its group.
 func (gs *Groups) joinView(i int32) bool {

@@ -114,7 +114,7 @@ func partsOf(p *graph.Program, b Backend, in *graph.Instr, mask [ir.MaxRank]bool
 }
 
 func reductionOf(p *graph.Program, in *graph.Instr, mask [ir.MaxRank]bool, axis loop.Axis) Reduction {
-	return Reduction{p.Shape(in.Args[0]), mask, axis, p.Shape(in.Out).Numel()}
+	return Reduction{p.Shape(in.Args[0]), mask, axis, p.Shape(in.Out).Numel(), places(in.Op)}
 }
 
 // Follow is New and Epilogues for a Program of the Template; false if the Script does not serve it.

@@ -46,7 +46,7 @@ func (t Cut) Parts(r fuse.Reduction) int {
 	switch {
 	case r.Lines < fewLines:
 		return max(1, min(r.Shape.Numel()/t.Part, first, mostParts))
-	case r.Axis == loop.Rows && r.Shape.Numel() >= t.Tall && first >= 4*t.Strip:
+	case r.Axis == loop.Rows && !r.Place && r.Shape.Numel() >= t.Tall && first >= 4*t.Strip:
 		return min(first/t.Strip, mostStrips)
 	}
 	return 1
