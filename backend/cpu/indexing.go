@@ -16,7 +16,7 @@ import (
 func init() {
 	lowerings[aten.Gather] = func(c *call) { gathers.of(c.Operands[0].DType())(c) }
 	lowerings[aten.Scatter] = func(c *call) { scatters.of(c.Operands[0].DType())(c) }
-	lowerings[aten.ScatterReduce] = widened(func(c *call) { scatterReduces.of(c.Operands[0].DType())(c) })
+	lowerings[aten.ScatterReduce] = lowerScatterReduce
 	lowerings[aten.IndexSelect] = func(c *call) { indexSelects.of(c.In[0].DType())(c) }
 	lowerings[aten.IndexAdd] = lowerIndexAdd
 	lowerings[aten.Sort] = widened(func(c *call) { sorts.of(c.Operands[0].DType())(c) })
@@ -176,6 +176,41 @@ var boolCombines = map[kernels.Combine]kernels.Combine{
 	kernels.CombineMax: kernels.CombineMax, kernels.CombineMin: kernels.CombineMin,
 }
 
+// lowerScatterReduce widens narrow floats, but for few that are added to many.
+func lowerScatterReduce(c *call) {
+	if c.Str("reduce") == "sum" && c.Bool("include_self") && c.few() {
+		l, index := c.lineGeometry(), c.index()
+		src, view := c.source()
+		if c.Operands[0].DType() == ir.BF16 {
+			addFew[vec.BF16](c, index, src, &view, &l)
+		} else {
+			addFew[vec.F16](c, index, src, &view, &l)
+		}
+		return
+	}
+	widened(func(c *call) { scatterReduces.of(c.Operands[0].DType())(c) })(c)
+}
+
+// manyForOne is how many elements take as long to be widened and narrowed as one of an index to be sorted.
+const manyForOne = 256
+
+// few reports whether self is a tensor of narrow floats that has far more elements than an index selects.
+func (c *call) few() bool {
+	d, n := c.Operands[0].DType(), c.Operands[0].Shape.Numel()
+	return (d == ir.BF16 || d == ir.F16) && n < math.MaxInt32 && c.Operands[1].Shape.Numel() < n/manyForOne
+}
+
+// addFew emits sums of the elements of self that an index selects with those of a source. Only these are
+// widened.
+func addFew[E vec.BF16 | vec.F16](c *call, index, src operand, view *strided.View, l *kernels.Lines) {
+	out, m, places, v, lines := c.selfCopy(), c.l.mem, c.l.temp(ir.I64, index.n), *view, *l
+	c.emit(1, 1, []operand{out, places}, []operand{index, src}, func(_, _ int) {
+		at := elements[int64](m, places)
+		kernels.ScatterPlaces(at, elements[int64](m, index), &v, &lines)
+		bags.AddPlaced(elements[E](m, out), elements[E](m, src), at)
+	})
+}
+
 func scatterReduce[T kernels.Number](c *call) {
 	l := c.lineGeometry()
 	how, include := combines[c.Str("reduce")], c.Bool("include_self")
@@ -253,15 +288,24 @@ func selectElements[T strided.Bits](c *call, v plan.Value) {
 
 // lowerIndexAdd adds bools as integers: the sum is true if it is not 0.
 func lowerIndexAdd(c *call) {
-	if _, _, inner := c.rows(); inner > 1 {
-		switch c.Operands[0].DType() {
-		case ir.BF16:
-			indexAddNarrow[vec.BF16](c)
-			return
-		case ir.F16:
-			indexAddNarrow[vec.F16](c)
-			return
+	switch _, size, inner := c.rows(); {
+	case inner == 1 && c.Operands[0].Shape.Numel() == size && c.few():
+		// Dimensions before the indexed one are of one element.
+		v, _ := c.Operand("source")
+		index, source := c.index(), c.dense(v)
+		l, view := kernels.NewLines([]int{size}, 0, []int{index.n}), strided.Dense([]int{index.n})
+		if c.Operands[0].DType() == ir.BF16 {
+			addFew[vec.BF16](c, index, source, &view, &l)
+		} else {
+			addFew[vec.F16](c, index, source, &view, &l)
 		}
+		return
+	case inner > 1 && c.Operands[0].DType() == ir.BF16:
+		indexAddNarrow[vec.BF16](c)
+		return
+	case inner > 1 && c.Operands[0].DType() == ir.F16:
+		indexAddNarrow[vec.F16](c)
+		return
 	}
 	add := func(c *call) { indexAdds.of(c.Operands[0].DType())(c) }
 	if c.Operands[0].DType() != ir.Bool {

@@ -206,6 +206,18 @@ func ScatterReduce[T Number](dst []T, index []int64, src []T, view *strided.View
 	})
 }
 
+// ScatterPlaces sets an element for each of the index to where it leads: the position in the indexed tensor in the
+// upper 32 bits, and that of what belongs there, in a view of the index's dimensions, in the lower ones.
+func ScatterPlaces(places, index []int64, view *strided.View, l *Lines) {
+	step, next := along(&l.base), along(view)
+	l.runs(view, 0, len(index), func(i, pos, from, n int) {
+		for j, ix := range index[i : i+n] {
+			places[i+j] = int64(pos+checked(ix, l.size)*l.step)<<32 | int64(from)
+			pos, from = pos+step, from+next
+		}
+	})
+}
+
 // maxScattered is addEach for the greater of two bytes, with bools the sum. Bytes are compared as words,
 // of which there are conditional moves: which one is greater is not to be foreseen.
 func maxScattered(row []uint8, index []int64, src []uint8) {

@@ -1,6 +1,8 @@
 package bags
 
 import (
+	"slices"
+
 	"github.com/loris-ml/loris/internal/kernels/vec"
 )
 
@@ -23,5 +25,21 @@ func AddChained[E vec.BF16 | vec.F16](dst []E, heads, next, index []int64, sourc
 			vec.Add(sum, sum, wide)
 		}
 		vec.Store(to, sum)
+	}
+}
+
+// AddPlaced adds elements of 16-bit floats, of which there are few: element p&(1<<32-1) of source to element
+// p>>32 of dst for each p of places, which are sorted. What is added to one element is summed in float32 in
+// the order of source, and rounded once.
+func AddPlaced[E vec.BF16 | vec.F16](dst, source []E, places []int64) {
+	slices.Sort(places)
+	for len(places) > 0 {
+		at := places[0] >> 32
+		sum := vec.Wide[float32](dst[at])
+		for len(places) > 0 && places[0]>>32 == at {
+			sum += vec.Wide[float32](source[uint32(places[0])])
+			places = places[1:]
+		}
+		dst[at] = vec.Narrow[E](sum)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/strided"
 )
 
 // TestAddChained holds sums of narrow rows against kernels.IndexAdd in float32, whose results are rounded,
@@ -44,6 +45,42 @@ func testAddChained[E vec.BF16 | vec.F16](t *testing.T) {
 		}
 	}()
 	kernels.Chain(heads, next, []int64{0, size})
+}
+
+// TestAddPlaced holds sums of few narrow elements against kernels.ScatterReduce in float32, whose results are
+// rounded, bit for bit.
+func TestAddPlaced(t *testing.T) {
+	testAddPlaced[vec.BF16](t)
+	testAddPlaced[vec.F16](t)
+}
+
+func testAddPlaced[E vec.BF16 | vec.F16](t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 2))
+	for _, c := range []struct {
+		dims, index []int
+		dim         int
+	}{
+		{[]int{5}, []int{40}, 0}, {[]int{3, 7}, []int{3, 9}, 1}, {[]int{4, 3, 5}, []int{20, 2, 4}, 0}, {[]int{2, 3}, []int{0, 3}, 0},
+	} {
+		l := kernels.NewLines(c.dims, c.dim, c.index)
+		view, dense := strided.Dense(c.index), strided.Dense(c.dims)
+		x, source := numbers[E](rng, dense.Len()), numbers[E](rng, view.Len())
+		index := make([]int64, view.Len())
+		for i := range index {
+			index[i] = int64(rng.IntN(c.dims[c.dim]))
+		}
+		wide, from := make([]float32, len(x)), make([]float32, len(source))
+		vec.Load(wide, x)
+		vec.Load(from, source)
+		kernels.ScatterReduce(wide, index, from, &view, &l, kernels.CombineSum, true, nil, 0, l.Units())
+		want := make([]E, len(x))
+		vec.Store(want, wide)
+		places := make([]int64, len(index))
+		kernels.ScatterPlaces(places, index, &view, &l)
+		if AddPlaced(x, source, places); !slices.Equal(x, want) {
+			t.Errorf("%T, %v: %v, want %v", x[0], c, x, want)
+		}
+	}
 }
 
 func numbers[E vec.Element](rng *rand.Rand, n int) []E {

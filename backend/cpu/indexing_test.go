@@ -1,0 +1,30 @@
+package cpu
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/loris-ml/loris/internal/ir"
+)
+
+// TestFewSums adds few elements of narrow floats to many, some of them to the same: the others are not converted.
+func TestFewSums(t *testing.T) {
+	for _, d := range []ir.DType{ir.BF16, ir.F16} {
+		for _, c := range []struct {
+			self, index, source, call string
+			n                         int // elements of the source
+		}{
+			{"3000", "5", "5", "index_add(%x, 0, %i, %y)", 5},
+			{"3000,1", "5", "5,1", "index_add(%x, 0, %i, %y)", 5},
+			{"1,3000", "5", "1,5", "index_add(%x, 1, %i, %y)", 5},
+			{"3000", "5", "7", `scatter_reduce(%x, 0, %i, %y, "sum")`, 7},
+			{"5,600", "5,1", "5,1", "scatter_add(%x, 1, %i, %y)", 5},
+			{"600,5", "5,1", "5,3", "scatter_add(%x, 0, %i, %y)", 15},
+		} {
+			sameAsRef(t, New(), fmt.Sprintf(`program @p { %%x = parameter "x" : %v[%s]
+				%%y = parameter "y" : %v[%s]
+				%%i = parameter "i" : i64[%s]
+				return %s }`, d, c.self, d, c.source, c.index, c.call), 0, hashed(3000), hashed(c.n), []float64{3, 4, 3, 0, 3})
+		}
+	}
+}
