@@ -146,7 +146,7 @@ func newChirp[T Float](n int, inverse bool, k *kernels[T]) *chirp[T] {
 			line[(size-j)*rows], line[(size-j)*rows+1] = re, -im
 		}
 	}
-	line = newPlan(size, false, available[float64]()[0]).Run(line, other, nil) // a power of two takes no scratch memory
+	line = newPlan(size, false, available[float64]()[0]).Run(line, other, nil) // small factors take no scratch memory
 	for j := range size {
 		c.kernel = append(c.kernel, T(line[j*rows]/float64(size)), T(line[j*rows+1]/float64(size)))
 	}
@@ -161,8 +161,18 @@ func planRows(n int) int {
 	return chirpSize(n)
 }
 
-// chirpSize returns the power of two that holds the convolution of n elements.
-func chirpSize(n int) int { return 1 << bits.Len(uint(2*n-2)) }
+// chirpSize returns the least length of small factors that holds the convolution of n elements.
+func chirpSize(n int) int {
+	least := 1 << bits.Len(uint(2*n-2))
+	for _, odd := range []int{3, 5, 9, 15} {
+		size := odd
+		for size < 2*n-1 {
+			size *= 2
+		}
+		least = min(least, size)
+	}
+	return least
+}
 
 // Run transforms the first n rows of a, and returns the buffer that has the results: a or b, both of
 // which it overwrites.
