@@ -45,6 +45,21 @@ func TestComposites(t *testing.T) {
 			%n = parameter "n" : f32[2,0]
 			return _products_of_others(%x), _products_of_others(%y), _products_of_others(%h), _products_of_others(%f), _products_of_others(%n)
 		}`, 1e-6, [][]float64{hashed(33), hashed(16), hashed(18), hashed(2), nil}},
+		{"frames", `program @p {
+			%x = parameter "x" : f32[3,67]
+			%y = parameter "y" : f64[2,53]
+			%e = parameter "e" : f32[8]
+			%o = parameter "o" : f32[7]
+			%d = parameter "d" : f64[12]
+			%a = _stft_frames(%x, %e, 2, 0, true)
+			%b = _stft_frames(%x, %e, 3, 1, true)
+			%c = _stft_frames(%x, %o, 2, 0, true)
+			%f = _stft_frames(%x, %o, 1, 2, false)
+			%g = _stft_frames(%x, %e, 1, 0, false)
+			%h = _stft_frames(%y, %d, 5, 1, true)
+			%i = _stft_frames(%y, %d, 45, 0, true)
+			return view_as_real(%a), view_as_real(%b), view_as_real(%c), view_as_real(%f), view_as_real(%g), view_as_real(%h), view_as_real(%i)
+		}`, 2e-6, [][]float64{hashed(201), hashed(106), hashed(8), hashed(7), hashed(12)}},
 		{"running minima", `program @p {
 			%x = parameter "x" : bf16[3,5,11]
 			%n = parameter "n" : i32[40]

@@ -15,6 +15,14 @@ import (
 
 func init() {
 	composites[aten.FftC2c], composites[aten.FftR2c], composites[aten.FftC2r] = true, true, true
+	composites[aten.StftFrames] = true
+	lowerings[aten.StftFrames] = func(c *call) {
+		if c.Operands[0].DType() == ir.F64 {
+			frames[float64](c)
+		} else {
+			frames[float32](c)
+		}
+	}
 	lowerings[aten.FftLine] = func(c *call) {
 		lowerTransform(c, fft.Complex, []int{c.Operands[0].Shape.Rank() - 1}, !c.Bool("forward"), c.Operands[0].Shape.Dim(-1), 1)
 	}
@@ -42,6 +50,11 @@ func (c *call) fftScale(dims []int, full ir.Shape) float64 {
 	for _, d := range dims {
 		n *= float64(full.Dim(d))
 	}
+	return c.normalization(n)
+}
+
+// normalization returns the factor of a transform of n elements.
+func (c *call) normalization(n float64) float64 {
 	switch c.Int("normalization") {
 	case 0:
 		return 1
@@ -121,13 +134,13 @@ func (t *transformed[T]) along(d int, kind fft.Kind, n int, inverse bool) {
 	if kind == fft.Complex && inner == 1 {
 		if first, second, n1, n2, ok := fft.Long[T](n, lines, inverse, scale); ok {
 			mid := t.room(out.n)
-			t.run(first, mid, t.at, lines*n2, n1)
-			t.run(second, out, mid, lines*n1, n2)
+			t.run(first, mid, lines*n2, n1, t.at)
+			t.run(second, out, lines*n1, n2, mid)
 			t.at = out
 			return
 		}
 	}
-	t.run(fft.New[T](kind, n, inverse, in, to, scale), out, t.at, lines, n)
+	t.run(fft.New[T](kind, n, inverse, in, to, scale), out, lines, n, t.at)
 	t.at = out
 }
 
@@ -137,23 +150,46 @@ func (t *transformed[T]) room(floats int) operand { return t.l.bytesTemp(sizeOf[
 // counts.
 const scratchLimit = 1 << 24
 
-// run emits a transform of so many lines.
-func (t *transformed[T]) run(f *fft.Lines[T], out, in operand, lines, n int) {
+// frames emits the transforms of frames of signals times a window.
+func frames[T fft.Float](c *call) {
+	n, size := c.Operands[1].Shape.Dim(0), c.Operands[0].Shape.Dim(1)
+	x, w, out := c.dense(c.Operands[0]), c.dense(c.Operands[1]), c.result()
+	count := c.Shapes[0].Dim(2)
+	kind := fft.RealToAll
+	if c.Bool("onesided") {
+		kind = fft.RealToHalf
+	}
+	out.n *= 2
+	f := fft.NewFrames[T](kind, n, fft.Frames{Count: count, Hop: c.Int("hop_length"), Size: size},
+		fft.Layout{Inner: count, Len: c.Shapes[0].Dim(1)}, c.normalization(float64(n)))
+	t := &transformed[T]{call: c}
+	t.run(f, out, count*c.Shapes[0].Dim(0), n, x, w)
+}
+
+// run emits a transform of so many lines, of in or, of frames, of in[0] times in[1].
+func (t *transformed[T]) run(f *fft.Lines[T], out operand, lines, n int, in ...operand) {
 	if !f.Fits() {
 		panic(fmt.Errorf("%w: a Fourier transform of %d elements, which have a prime factor above 97: pad them with zeros or cut them", backend.ErrUnsupported, n))
 	}
 	m, room := t.l.mem, f.Scratch()
+	run := func(scratch []T, lo, hi int) {
+		if len(in) == 2 {
+			f.RunFrames(elements[T](m, out), elements[T](m, in[0]), elements[T](m, in[1]), scratch, lines, lo, hi)
+		} else {
+			f.Run(elements[T](m, out), elements[T](m, in[0]), scratch, lines, lo, hi)
+		}
+	}
 	if room*sizeOf[T]() > scratchLimit {
 		scratch := t.room(room)
-		t.emit(1, 1, []operand{out, scratch}, []operand{in}, func(_, _ int) {
-			f.Run(elements[T](m, out), elements[T](m, in), elements[T](m, scratch), lines, 0, fft.Blocks[T](lines))
+		t.emit(1, 1, []operand{out, scratch}, in, func(_, _ int) {
+			run(elements[T](m, scratch), 0, fft.Blocks[T](lines))
 		})
 		return
 	}
 	cost := float64(n*fft.Lanes[T]()) * (1 + 0.2*float64(bits.Len(uint(n))))
-	t.emit(fft.Blocks[T](lines), t.l.grain(cost), []operand{out}, []operand{in}, func(lo, hi int) {
+	t.emit(fft.Blocks[T](lines), t.l.grain(cost), []operand{out}, in, func(lo, hi int) {
 		w := workers.Get().(*worker)
-		f.Run(elements[T](m, out), elements[T](m, in), as[T](w.scratch.bytes(room*sizeOf[T]())), lines, lo, hi)
+		run(as[T](w.scratch.bytes(room*sizeOf[T]())), lo, hi)
 		workers.Put(w)
 	})
 }

@@ -43,6 +43,7 @@ var (
 	RowDifferences      = op("_row_differences")
 	FftC2c              = op("_fft_c2c")
 	FftR2c              = op("_fft_r2c")
+	StftFrames          = op("_stft_frames")
 	FftC2r              = op("_fft_c2r")
 	Unfold              = op("unfold")
 	PadEdges            = op("_pad_edges")

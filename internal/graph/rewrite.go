@@ -71,7 +71,7 @@ func optimize(p *Program, o Options, rec *recording) (*Program, Stats) {
 				return out, true
 			}
 		}
-		if use.Decomposition() != nil && (o.Supports == nil || !o.Supports(op) || o.Takes != nil && !o.Takes(use) || use.HasComplex() || inParts && gradientOfParts(sp)) {
+		if use.Decomposition() != nil && (o.Supports == nil || !o.Supports(op) || o.Takes != nil && !o.Takes(use) || use.HasComplex() && !sp.ComplexKernels || inParts && gradientOfParts(sp)) {
 			st.Applied["decompose"]++
 			if rec != nil {
 				rec.decomposed(use)

@@ -22,7 +22,7 @@ func init() {
 	})
 	const rows = " over the dimensions dim; normalization is 0 for no factor, 1 for 1/√n and 2 for 1/n."
 	register("_fft_c2c(Tensor self, int[] dim, int normalization, bool forward) -> Tensor", Spec{
-		Category: Fourier, HostOnly: true, Doc: "Fourier transform of complex numbers" + rows + " ATen's _fft_c2c.",
+		Category: Fourier, HostOnly: true, ComplexKernels: true, Doc: "Fourier transform of complex numbers" + rows + " ATen's _fft_c2c.",
 		Decompose: func(b *Builder, a Args) []Value {
 			if !a.In[0].DType().IsComplex() {
 				a.Fail(ErrDType, "expects a complex tensor, got %v", a.In[0].DType())
@@ -53,7 +53,7 @@ func init() {
 		VJP: vjpR2C,
 	})
 	register("_fft_c2r(Tensor self, int[] dim, int normalization, int last_dim_size) -> Tensor", Spec{
-		Category: Fourier, HostOnly: true, Doc: "Inverse Fourier transform to last_dim_size reals of the half of their transform" + rows + " ATen's _fft_c2r.",
+		Category: Fourier, HostOnly: true, ComplexKernels: true, Doc: "Inverse Fourier transform to last_dim_size reals of the half of their transform" + rows + " ATen's _fft_c2r.",
 		Decompose: decomposeC2R, VJP: vjpC2R,
 	})
 	initTransforms()

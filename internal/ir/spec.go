@@ -145,6 +145,9 @@ type Spec struct {
 
 	// HostOnly marks ops that backends of accelerators need not compute: factorisations and transforms.
 	HostOnly bool
+	// ComplexKernels marks composites whose VJP, and the kernels of backends that compute them whole,
+	// take complex operands, too. The complex uses of others are decomposed.
+	ComplexKernels bool
 	// Cost is what a pointwise primitive costs.
 	Cost Cost
 	// Exact marks pointwise ops whose float results are among the operands but for the sign, or are

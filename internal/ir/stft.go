@@ -17,6 +17,17 @@ func init() {
 			"windows' squares, which gives NaN where that is 0. return_complex is for a self that is not onesided. ATen's istft.",
 		Decompose: decomposeISTFT,
 	})
+	register("_stft_frames(Tensor self, Tensor window, int hop_length, int normalization, bool onesided) -> Tensor", Spec{
+		Category: Fourier, Unlisted: true,
+		Doc: "The Fourier transforms of frames of floating signals [N, T], as long as the window and one every hop_length, times the window: " +
+			"[N, frequencies, frames]. normalization and onesided are those of _fft_r2c.",
+		Decompose: func(b *Builder, a Args) []Value {
+			window := a.In[1]
+			frames := b.Mul(b.callNamed("unfold", []any{a.In[0], 1, window.Dim(0), a.Int("hop_length")}), window)
+			spectra := b.callNamed("_fft_r2c", []any{frames, []int{2}, a.Int("normalization"), a.Bool("onesided")})
+			return []Value{b.Transpose(spectra, 1, 2)}
+		},
+	})
 }
 
 // frameSizes reads n_fft and hop_length and returns the window of n_fft elements in dtype d.
@@ -70,8 +81,7 @@ func decomposeSTFT(b *Builder, a Args) []Value {
 	if signal.Dim(1) < n {
 		a.Fail(ErrShape, "expected 0 < n_fft <= %d, but got n_fft %d", signal.Dim(1), n)
 	}
-	frames := b.Mul(b.callNamed("unfold", []any{signal, 1, n, hop}), window)
-	out := b.Transpose(b.callNamed("_fft_r2c", []any{frames, []int{2}, spectrumFactor(a, false), a.Bool("onesided")}), 1, 2)
+	out := b.callNamed("_stft_frames", []any{signal, window, hop, spectrumFactor(a, false), a.Bool("onesided")})
 	if x.Rank() == 1 {
 		out = b.Reshape(out, out.Shape().Dims()[1:]...)
 	}

@@ -102,7 +102,7 @@ func (t *Tape) back(n *Node, grad []Value) {
 	a := n.Args()
 	decompose := a.Decomposition()
 	switch {
-	case decompose != nil && sp.NoGrad == "" && (sp.VJP == nil || a.HasComplex()):
+	case decompose != nil && sp.NoGrad == "" && (sp.VJP == nil || a.HasComplex() && !sp.ComplexKernels):
 		// The forward nodes recorded again here meet the op's own when the graph is
 		// compiled.
 		in = t.Builder.pullBack(decompose(t.Builder, a), grad, n.Inputs())

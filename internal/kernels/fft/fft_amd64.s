@@ -806,6 +806,30 @@ next:
 	VZEROUPPER
 	RET
 
+// func windowAVX512F32(x *float32, w *float32, m int, row int)
+// Requires: AVX, AVX512F
+TEXT ·windowAVX512F32(SB), NOSPLIT, $0-32
+	MOVQ x+0(FP), AX
+	MOVQ w+8(FP), CX
+	MOVQ m+16(FP), DX
+	MOVQ row+24(FP), BX
+
+row:
+	VBROADCASTSD (CX), Z0
+	MOVQ         BX, SI
+
+next:
+	VMULPS  (AX), Z0, Z1
+	VMOVUPS Z1, (AX)
+	ADDQ    $0x40, AX
+	SUBQ    $0x40, SI
+	JNZ     next
+	ADDQ    $0x08, CX
+	DECQ    DX
+	JNZ     row
+	VZEROUPPER
+	RET
+
 // func scaleAVX512F32(x *float32, f *float32, n int)
 // Requires: AVX, AVX512F
 TEXT ·scaleAVX512F32(SB), NOSPLIT, $0-24
@@ -1547,6 +1571,30 @@ next:
 	ADDQ           $0x08, CX
 	DECQ           DX
 	JNZ            row
+	VZEROUPPER
+	RET
+
+// func windowAVX2F32(x *float32, w *float32, m int, row int)
+// Requires: AVX
+TEXT ·windowAVX2F32(SB), NOSPLIT, $0-32
+	MOVQ x+0(FP), AX
+	MOVQ w+8(FP), CX
+	MOVQ m+16(FP), DX
+	MOVQ row+24(FP), BX
+
+row:
+	VBROADCASTSD (CX), Y0
+	MOVQ         BX, SI
+
+next:
+	VMULPS  (AX), Y0, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x20, AX
+	SUBQ    $0x20, SI
+	JNZ     next
+	ADDQ    $0x08, CX
+	DECQ    DX
+	JNZ     row
 	VZEROUPPER
 	RET
 
@@ -2370,6 +2418,30 @@ next:
 	VZEROUPPER
 	RET
 
+// func windowAVX512F64(x *float64, w *float64, m int, row int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·windowAVX512F64(SB), NOSPLIT, $0-32
+	MOVQ x+0(FP), AX
+	MOVQ w+8(FP), CX
+	MOVQ m+16(FP), DX
+	MOVQ row+24(FP), BX
+
+row:
+	VBROADCASTF64X2 (CX), Z0
+	MOVQ            BX, SI
+
+next:
+	VMULPD  (AX), Z0, Z1
+	VMOVUPD Z1, (AX)
+	ADDQ    $0x40, AX
+	SUBQ    $0x40, SI
+	JNZ     next
+	ADDQ    $0x10, CX
+	DECQ    DX
+	JNZ     row
+	VZEROUPPER
+	RET
+
 // func scaleAVX512F64(x *float64, f *float64, n int)
 // Requires: AVX, AVX512F
 TEXT ·scaleAVX512F64(SB), NOSPLIT, $0-24
@@ -3111,6 +3183,30 @@ next:
 	ADDQ           $0x10, CX
 	DECQ           DX
 	JNZ            row
+	VZEROUPPER
+	RET
+
+// func windowAVX2F64(x *float64, w *float64, m int, row int)
+// Requires: AVX
+TEXT ·windowAVX2F64(SB), NOSPLIT, $0-32
+	MOVQ x+0(FP), AX
+	MOVQ w+8(FP), CX
+	MOVQ m+16(FP), DX
+	MOVQ row+24(FP), BX
+
+row:
+	VBROADCASTF128 (CX), Y0
+	MOVQ           BX, SI
+
+next:
+	VMULPD  (AX), Y0, Y1
+	VMOVUPD Y1, (AX)
+	ADDQ    $0x20, AX
+	SUBQ    $0x20, SI
+	JNZ     next
+	ADDQ    $0x10, CX
+	DECQ    DX
+	JNZ     row
 	VZEROUPPER
 	RET
 

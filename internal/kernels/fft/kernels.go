@@ -44,8 +44,8 @@ type kernels[T Float] struct {
 	// of up and a, the last of down and b, and so on; conj has the sign bits of imaginary parts. There
 	// are as many rows as factors.
 	tangle func(up, down, a, b, tw, conj []T, h T, row int)
-	// rows multiplies rows of x by a complex number each.
-	rows func(x, tw []T, row int)
+	// rows multiplies rows of x by a complex number each, window the parts of a row by two real ones.
+	rows, window func(x, tw []T, row int)
 	// scale multiplies x by a real number.
 	scale func(x []T, f T)
 	// square transposes blocks of two by two numbers of 16 bytes, see squareAVX. It may be nil.
@@ -59,7 +59,7 @@ type smallPass[T Float] func(dst, src, tw, sign, cs []T, m, row int)
 
 // portable are the kernels in Go.
 func portable[T Float]() *kernels[T] {
-	return &kernels[T]{pass2: pass2[T], pass4: pass4[T], odd: oddPass[T], group: 1, tangle: tangle[T], rows: mulRows[T], scale: scale[T]}
+	return &kernels[T]{pass2: pass2[T], pass4: pass4[T], odd: oddPass[T], group: 1, tangle: tangle[T], rows: mulRows[T], window: window[T], scale: scale[T]}
 }
 
 func pass2[T Float](dst, src, tw []T, m, row int) {
@@ -159,6 +159,14 @@ func mulRows[T Float](x, tw []T, row int) {
 		for i := 0; i+1 < row; i += 2 {
 			re, im := x[i], x[i+1]
 			x[i], x[i+1] = re*wr-im*wi, im*wr+re*wi
+		}
+	}
+}
+
+func window[T Float](x, w []T, row int) {
+	for ; len(x) >= row; x, w = x[row:], w[2:] {
+		for i := 0; i+1 < row; i += 2 {
+			x[i], x[i+1] = x[i]*w[0], x[i+1]*w[1]
 		}
 	}
 }

@@ -20,6 +20,7 @@ type Lines[T Float] struct {
 	n       int
 	inverse bool
 	in, out Layout
+	frames  Frames // instead of in
 	scale   float64
 	k       *kernels[T]
 	long    bool // results are multiplied by turns, see Long
@@ -105,24 +106,30 @@ func Blocks[T Float](lines int) int { return (lines + Lanes[T]() - 1) / Lanes[T]
 
 // Run transforms blocks lo..hi-1 of the lines of src to dst. Complex numbers are two floats.
 func (l *Lines[T]) Run(dst, src, scratch []T, lines, lo, hi int) {
-	l.once.Do(l.prepare)
-	row, rows := rowFloats[T](), l.rows()
-	a, b, rest := scratch[:rows*row], scratch[rows*row:2*rows*row], scratch[2*rows*row:]
-	for lo < hi {
-		first := lo * Lanes[T]()
-		g := group{first, min(Lanes[T](), lines-first)}
+	l.each(scratch, lines, lo, hi, dst, func(a, b []T, g group) {
 		if l.kind == HalfToReal {
 			l.loadHalf(a, b, src, g)
 		} else {
 			l.load(a, src, g)
 		}
+	})
+}
+
+// each transforms blocks that load brings into a; b is as long.
+func (l *Lines[T]) each(scratch []T, lines, lo, hi int, dst []T, load func(a, b []T, g group)) {
+	l.once.Do(l.prepare)
+	row, rows := rowFloats[T](), l.rows()
+	a, b, rest := scratch[:rows*row], scratch[rows*row:2*rows*row], scratch[2*rows*row:]
+	for ; lo < hi; lo++ {
+		first := lo * Lanes[T]()
+		g := group{first, min(Lanes[T](), lines-first)}
+		load(a, b, g)
 		y := l.plan.Run(a, b, rest)
 		other := b
 		if &y[0] == &b[0] {
 			other = a
 		}
 		l.finish(y, other, dst, g)
-		lo++
 	}
 }
 

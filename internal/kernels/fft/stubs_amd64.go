@@ -44,6 +44,11 @@ func tangleAVX512F32(up *float32, down *float32, a *float32, b *float32, tw *flo
 //go:noescape
 func rowsAVX512F32(x *float32, tw *float32, m int, row int)
 
+// windowAVX512F32 multiplies the parts of the numbers in m rows of row bytes of x by two numbers of w for each row.
+//
+//go:noescape
+func windowAVX512F32(x *float32, w *float32, m int, row int)
+
 // scaleAVX512F32 multiplies n bytes of x by f.
 //
 //go:noescape
@@ -88,6 +93,11 @@ func tangleAVX2F32(up *float32, down *float32, a *float32, b *float32, tw *float
 //
 //go:noescape
 func rowsAVX2F32(x *float32, tw *float32, m int, row int)
+
+// windowAVX2F32 multiplies the parts of the numbers in m rows of row bytes of x by two numbers of w for each row.
+//
+//go:noescape
+func windowAVX2F32(x *float32, w *float32, m int, row int)
 
 // scaleAVX2F32 multiplies n bytes of x by f.
 //
@@ -134,6 +144,11 @@ func tangleAVX512F64(up *float64, down *float64, a *float64, b *float64, tw *flo
 //go:noescape
 func rowsAVX512F64(x *float64, tw *float64, m int, row int)
 
+// windowAVX512F64 multiplies the parts of the numbers in m rows of row bytes of x by two numbers of w for each row.
+//
+//go:noescape
+func windowAVX512F64(x *float64, w *float64, m int, row int)
+
 // scaleAVX512F64 multiplies n bytes of x by f.
 //
 //go:noescape
@@ -178,6 +193,11 @@ func tangleAVX2F64(up *float64, down *float64, a *float64, b *float64, tw *float
 //
 //go:noescape
 func rowsAVX2F64(x *float64, tw *float64, m int, row int)
+
+// windowAVX2F64 multiplies the parts of the numbers in m rows of row bytes of x by two numbers of w for each row.
+//
+//go:noescape
+func windowAVX2F64(x *float64, w *float64, m int, row int)
 
 // scaleAVX2F64 multiplies n bytes of x by f.
 //

@@ -23,16 +23,19 @@ type isa struct {
 	add, sub, mul, xor, muladdsub, muladd func(ops ...Op)
 	permute                               func(ops ...Op)
 	load, broadcast                       func(ops ...Op)
+	pair                                  func(ops ...Op) // broadcasts two elements
 }
+
+func broadcastF128(ops ...Op) { VBROADCASTF128(ops[0], ops[1]) }
 
 func zmm() reg.VecVirtual { return ZMM() }
 func ymm() reg.VecVirtual { return YMM() }
 
 var isas = []*isa{
-	{"AVX512F32", "float32", 4, 64, 0xb1, 4, zmm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VPERMILPS, VMOVUPS, VBROADCASTSS},
-	{"AVX2F32", "float32", 4, 32, 0xb1, 2, ymm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VPERMILPS, VMOVUPS, VBROADCASTSS},
-	{"AVX512F64", "float64", 8, 64, 0x55, 4, zmm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VPERMILPD, VMOVUPD, VBROADCASTSD},
-	{"AVX2F64", "float64", 8, 32, 0x5, 2, ymm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VPERMILPD, VMOVUPD, VBROADCASTSD},
+	{"AVX512F32", "float32", 4, 64, 0xb1, 4, zmm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VPERMILPS, VMOVUPS, VBROADCASTSS, VBROADCASTSD},
+	{"AVX2F32", "float32", 4, 32, 0xb1, 2, ymm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VPERMILPS, VMOVUPS, VBROADCASTSS, VBROADCASTSD},
+	{"AVX512F64", "float64", 8, 64, 0x55, 4, zmm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VPERMILPD, VMOVUPD, VBROADCASTSD, VBROADCASTF64X2},
+	{"AVX2F64", "float64", 8, 32, 0x5, 2, ymm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VPERMILPD, VMOVUPD, VBROADCASTSD, broadcastF128},
 }
 
 // op returns a new vector f(a, b), where f is in Intel's order reversed: b - a for sub.
@@ -380,6 +383,27 @@ func (s *isa) rows() {
 	RET()
 }
 
+// window multiplies the parts of rows by two real numbers each.
+func (s *isa) window() {
+	s.text("window", "multiplies the parts of the numbers in m rows of row bytes of x by two numbers of w for each row.", "x, w *%s, m, row int")
+	x, w, m, row, q, f := param("x"), param("w"), param("m"), param("row"), GP64(), s.vec()
+	Label("row")
+	s.pair(Mem{Base: w}, f)
+	MOVQ(row, q)
+	Label("next")
+	v := s.vec()
+	s.mul(Mem{Base: x}, f, v)
+	s.load(v, Mem{Base: x})
+	ADDQ(Imm(uint64(s.bytes)), x)
+	SUBQ(Imm(uint64(s.bytes)), q)
+	JNZ(LabelRef("next"))
+	ADDQ(Imm(uint64(2*s.size)), w)
+	DECQ(m)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
 // scale multiplies elements by a real number.
 func (s *isa) scale() {
 	s.text("scale", "multiplies n bytes of x by f.", "x, f *%s, n int")
@@ -441,6 +465,7 @@ func main() {
 		s.odd()
 		s.tangle()
 		s.rows()
+		s.window()
 		s.scale()
 	}
 	square()
