@@ -50,7 +50,8 @@ func fractionalMaxPool[T kernels.Number](c *call, d ir.DType) {
 	x, s, values, indices := c.dense(c.Operands[0]), c.dense(c.Operands[1]), c.result(), c.result()
 	m, drawn := c.l.mem, c.Operands[1].DType()
 	size, cells := in[0]*in[1]*in[2], out[0]*out[1]*out[2]
-	grain := c.l.grain(float64(cells * kernel[0] * kernel[1] * kernel[2]))
+	const element = 2.5 // nanoseconds
+	grain := c.l.grain(element * float64(cells*kernel[0]*kernel[1]*kernel[2]))
 	c.emit(planes, grain, []operand{values, indices}, []operand{x, s}, func(lo, hi int) {
 		var starts [3][]int
 		for i := range starts {
@@ -62,7 +63,15 @@ func fractionalMaxPool[T kernels.Number](c *call, d ir.DType) {
 				if n == 2 { // the sample of the width comes first
 					k = 1 - k
 				}
-				fractionalStarts(starts[i], elems.Float(drawn, m.bufs[s.buf], s.off+p*n+k), in[i]-kernel[i], d)
+				sample := elems.Float(drawn, m.bufs[s.buf], s.off+p*n+k)
+				switch d {
+				case ir.F32:
+					fractionalStarts(starts[i], float32(sample), in[i]-kernel[i], nil)
+				case ir.F64:
+					fractionalStarts(starts[i], sample, in[i]-kernel[i], nil)
+				default:
+					fractionalStarts(starts[i], sample, in[i]-kernel[i], func(x float64) float64 { return ir.RoundFloat(d, x) })
+				}
 			}
 			pool.MaximaOf(elementsOf[T](m, values, p, cells), elementsOf[int64](m, indices, p, cells), elementsOf[T](m, x, p, size), in, kernel, starts)
 		}
@@ -72,19 +81,25 @@ func fractionalMaxPool[T kernels.Number](c *call, d ir.DType) {
 // elementsOf returns part i of an operand in parts of n elements.
 func elementsOf[T any](m *memory, o operand, i, n int) []T { return elements[T](m, o)[i*n : (i+1)*n] }
 
-// fractionalStarts is where windows along one axis begin, computed in a dtype as the op is defined; last
-// is where the last one does.
-func fractionalStarts(starts []int, sample float64, last int, d ir.DType) {
+// fractionalStarts is where windows along one axis begin, computed in the dtype of the samples as the op is
+// defined: that of F, or what round makes of its results unless it is nil. last is where the last one does.
+func fractionalStarts[F float32 | float64](starts []int, sample F, last int, round func(F) F) {
 	n := len(starts)
 	starts[n-1] = last
 	if n == 1 {
 		return
 	}
-	round := func(x float64) float64 { return ir.RoundFloat(d, x) }
-	alpha := round(round(float64(last)) / round(float64(n-1)))
-	whole := func(x float64) float64 { return math.Trunc(round(x * alpha)) }
+	rounded := func(x F) F {
+		if round == nil {
+			return x
+		}
+		return round(x)
+	}
+	alpha := rounded(rounded(F(last)) / rounded(F(n-1)))
+	first := math.Trunc(float64(rounded(sample * alpha)))
 	for i := range n - 1 {
-		at := whole(round(round(float64(i))+sample)) - whole(sample)
+		from := rounded(rounded(F(i)) + sample)
+		at := math.Trunc(float64(rounded(from*alpha))) - first
 		if !(at >= 0 && at <= float64(last)) {
 			panic(kernels.IndexError{Index: ir.FloatToInt(ir.I64, at), Size: last + 1})
 		}

@@ -151,3 +151,22 @@ func TestMax(t *testing.T) {
 	testMax(t, []int64{-5, math.MaxInt64, math.MinInt64})
 	testMax(t, []uint8{0, 255})
 }
+
+// Which of equal elements and of NaNs is taken, in every place of a window.
+func TestMaximaOf(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		x    []float64
+		want int64
+	}{
+		{[]float64{1, 2, 2, 0}, 1}, {[]float64{3, 3, 1, 3}, 0}, {[]float64{1, nan, 5, nan}, 1}, {[]float64{nan, 1, nan, 2}, 0},
+		{[]float64{math.Copysign(0, -1), 0, 0, 0}, 0}, {[]float64{math.Inf(-1), math.Inf(-1), math.Inf(1), 1}, 2}, {[]float64{-3, -2, -1, nan}, 3},
+	} {
+		var value [1]float64
+		var place [1]int64
+		MaximaOf(value[:], place[:], c.x, [3]int{1, 2, 2}, [3]int{1, 2, 2}, [3][]int{{0}, {0}, {0}})
+		if v := c.x[c.want]; place[0] != c.want || math.Float64bits(value[0]) != math.Float64bits(v) {
+			t.Errorf("%v: %v at %d, want place %d", c.x, value[0], place[0], c.want)
+		}
+	}
+}
