@@ -86,3 +86,33 @@ func TestLUUnpack(t *testing.T) {
 		}
 	}
 }
+
+// Matrices of some hundred rows are factored by large products on all goroutines.
+func TestSolveOfLargeMatrices(t *testing.T) {
+	ctx := context.Background()
+	for _, dtype := range []DType{F32, F64} {
+		for _, n := range []int{200, 320} {
+			with := With(As(dtype))
+			a := with.Randn(n, n).Mul(0.5 / math.Sqrt(float64(n))).Add(with.Eye(n).Mul(2.0))
+			b := with.Randn(n, 70)
+			sign, logabs := a.Slogdet()
+			spectrum, _ := a.LinalgEig()
+			q, r := LinalgQR(a)
+			s := a.MatMul(a.Transpose(0, 1))
+			l := s.LinalgCholesky()
+			for what, off := range map[string]*Tensor{
+				"solution":         a.MatMul(LinalgSolve(a, b)).Sub(b),
+				"sign":             sign.Sub(1.0),
+				"sum of logs":      spectrum.Abs().Log().Sum().Sub(logabs).Div(float64(n)),
+				"exponential":      a.Neg().MatrixExp().MatMul(a.MatrixExp()).Sub(with.Eye(n)),
+				"product of QR":    q.MatMul(r).Sub(a),
+				"product of roots": l.MatMul(l.Transpose(0, 1)).Sub(s),
+			} {
+				v, err := Read[float64](ctx, off.Abs().Amax().Cast(F64))
+				if err != nil || !(v[0] < map[DType]float64{F32: 2e-3, F64: 1e-10}[dtype]) {
+					t.Errorf("%v, %d rows: %s off by %v, %v", dtype, n, what, v, err)
+				}
+			}
+		}
+	}
+}

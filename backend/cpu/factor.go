@@ -17,6 +17,7 @@ func init() {
 // lowerFactor shares the matrices or lines of a batch among the processors.
 func lowerFactor(c *call) {
 	f, m := linalg.New(c.Args, c.Shapes), c.l.mem
+	f.Limiter = c.l.limiter
 	var in, out []operand
 	var inSizes, outSizes []int
 	for _, v := range c.Operands {

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/kernels/gemm"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // block is the columns of a block, and what the room of rows is rounded up to.
@@ -16,12 +17,14 @@ const block = 16
 type Matrix struct {
 	Data               []float64
 	Rows, Cols, Stride int
+	// Limiter bounds the goroutines that large products are shared among; with nil there is one.
+	Limiter *parallel.Limiter
 }
 
 // New returns a matrix of zeros.
 func New(rows, cols int) *Matrix {
 	stride := (cols + block - 1) &^ (block - 1)
-	return &Matrix{make([]float64, rows*stride), rows, cols, stride}
+	return &Matrix{Data: make([]float64, rows*stride), Rows: rows, Cols: cols, Stride: stride}
 }
 
 // From returns a matrix with the elements of x, one row after the other.
@@ -52,6 +55,7 @@ func identity(rows, cols int) *Matrix {
 // Transposed returns a copy with rows and columns exchanged.
 func (m *Matrix) Transposed() *Matrix {
 	t := New(m.Cols, m.Rows)
+	t.Limiter = m.Limiter
 	gemm.Transpose(t.Data, t.Stride, m.Data, m.Stride, m.Rows, m.Cols)
 	return t
 }

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 var orders = []int{1, 2, 7, 15, 16, 17, 33, 64, 100}
@@ -248,5 +251,47 @@ func TestExp(t *testing.T) {
 	a.Data[0] = math.Inf(1)
 	if e := Exp(a); e.Data[0] == e.Data[0] {
 		t.Errorf("of infinity: %v", e.Data[0])
+	}
+}
+
+// TestLargeProducts checks factors and solutions of matrices whose products are package gemm's, and that
+// goroutines change nothing.
+func TestLargeProducts(t *testing.T) {
+	const n = 330
+	a := random(n, n)
+	for i := range n {
+		a.at(i, i)[0] += 20
+	}
+	var want [][]float64
+	for _, l := range []*parallel.Limiter{nil, parallel.NewLimiter(2)} {
+		f, x, pivots := copied(a), copied(a), make([]int, n)
+		f.Limiter, x.Limiter = l, l
+		LU(f, pivots)
+		for i, p := range pivots {
+			if i != p {
+				SwapRows(x.Data, x.Stride, i, p)
+			}
+		}
+		Solve(f, x, false, true)
+		Solve(f, x, true, false)
+		near(t, "a⁻¹·a", x, one(n))
+		b := Product(a, a.Transposed())
+		c := copied(b)
+		c.Limiter = l
+		if order := Cholesky(c); order != 0 {
+			t.Fatalf("order %d", order)
+		}
+		near(t, "l·lᵀ", Product(c, c.Transposed()), b)
+		q, tau := copied(a), make([]float64, n)
+		q.Limiter = l
+		QR(q, tau)
+		orthogonal(t, "q", Q(q, tau, n))
+		got := [][]float64{f.Data, x.Data, c.Data, q.Data}
+		for i := range want {
+			if !slices.Equal(want[i], got[i]) {
+				t.Errorf("result %d is another on two goroutines", i)
+			}
+		}
+		want = got
 	}
 }

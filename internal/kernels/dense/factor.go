@@ -1,29 +1,67 @@
 package dense
 
-import "math"
+import (
+	"math"
+
+	"github.com/loris-ml/loris/internal/kernels/gemm"
+)
 
 // LU makes m its factors L and U with the rows exchanged so that the pivots, the greatest elements left
 // in their columns, are on the diagonal: pivots gets for each row the one that it was exchanged with.
 // A column without a pivot stays as it is.
 func LU(m *Matrix, pivots []int) {
-	for j0 := 0; j0 < len(pivots); j0 += block {
-		end := min(j0+block, len(pivots))
-		for j := j0; j < end; j++ {
-			pivots[j] = m.pivot(j)
-			if p := m.at(j, j)[0]; p != 0 {
-				for i := j + 1; i < m.Rows; i++ {
-					m.at(i, j)[0] /= p
-				}
-				var right [block]float64
-				copy(right[j+1-j0:], m.at(j, 0)[j+1:j0+block])
-				subtract(tail(m, j+1, j0), m.Stride, m.Rows-j-1, block, tail(m, j+1, j), m.Stride, 1, right[:], block, 1)
+	blocks := (len(pivots) + block - 1) / block
+	if blocks > 0 {
+		m.factor(pivots, 0, blocks)
+	}
+	m.solveUnit(0, len(pivots), blocks*block, m.Cols-blocks*block)
+}
+
+// factor is LU of some blocks of columns: of their left half, and of the right less its product.
+func (m *Matrix) factor(pivots []int, first, last int) {
+	if last-first == 1 {
+		m.factorBlock(pivots, first*block)
+		return
+	}
+	middle := (first + last) / 2
+	m.factor(pivots, first, middle)
+	j0, j, end := first*block, middle*block, last*block
+	m.solveUnit(j0, j, j, end-j)
+	m.minus(j, j, m.Rows-j, end-j, tail(m, j, j0), m.Stride, 1, tail(m, j0, j), m.Stride, j-j0)
+	m.factor(pivots, middle, last)
+}
+
+// factorBlock is LU of block columns from j0 on.
+func (m *Matrix) factorBlock(pivots []int, j0 int) {
+	end := min(j0+block, len(pivots))
+	for j := j0; j < end; j++ {
+		pivots[j] = m.pivot(j)
+		if p := m.at(j, j)[0]; p != 0 {
+			for i := j + 1; i < m.Rows; i++ {
+				m.at(i, j)[0] /= p
 			}
+			var right [block]float64
+			copy(right[j+1-j0:], m.at(j, 0)[j+1:j0+block])
+			subtract(tail(m, j+1, j0), m.Stride, m.Rows-j-1, block, tail(m, j+1, j), m.Stride, 1, right[:], block, 1)
 		}
-		rest := m.Cols - j0 - block
-		for i := j0 + 1; i < end && rest > 0; i++ {
-			subtract(m.at(i, j0+block), m.Stride, 1, rest, m.at(i, j0), m.Stride, 1, m.at(j0, j0+block), m.Stride, i-j0)
-		}
-		subtract(tail(m, end, j0+block), m.Stride, m.Rows-end, rest, tail(m, end, j0), m.Stride, 1, tail(m, j0, j0+block), m.Stride, end-j0)
+	}
+}
+
+// solveUnit solves with the lower triangle of rows first to last-1 and ones on the diagonal for so many columns
+// from col on.
+func (m *Matrix) solveUnit(first, last, col, cols int) {
+	if cols <= 0 {
+		return
+	}
+	if last-first > block {
+		middle := first + roundedUp((last-first)/2)
+		m.solveUnit(first, middle, col, cols)
+		m.minus(middle, col, last-middle, cols, m.at(middle, first), m.Stride, 1, m.at(first, col), m.Stride, middle-first)
+		m.solveUnit(middle, last, col, cols)
+		return
+	}
+	for i := first + 1; i < last; i++ {
+		subtract(m.at(i, col), m.Stride, 1, cols, m.at(i, first), m.Stride, 1, m.at(first, col), m.Stride, i-first)
 	}
 }
 
@@ -52,82 +90,93 @@ func (m *Matrix) pivot(j int) int {
 func Cholesky(m *Matrix) (order int) {
 	order = m.cholesky()
 	for i := range m.Rows {
-		clear(m.row(i)[i+1:])
+		clear(m.Data[i*m.Stride+i+1 : (i+1)*m.Stride])
 	}
 	return order
 }
 
 func (m *Matrix) cholesky() (order int) {
-	across := New(block, m.Rows)
-	for j0 := 0; j0 < m.Rows; j0 += block {
-		end := min(j0+block, m.Rows)
-		for j := j0; j < end; j++ {
-			d := m.at(j, j)[0]
-			if !(d > 0) {
-				return j + 1
-			}
-			d = math.Sqrt(d)
-			m.at(j, j)[0] = d
-			for i := j + 1; i < m.Rows; i++ {
-				m.at(i, j)[0] /= d
-			}
-			var right [block]float64
-			for i := j + 1; i < end; i++ {
-				right[i-j0] = m.at(i, j)[0]
-			}
-			subtract(tail(m, j+1, j0), m.Stride, m.Rows-j-1, block, tail(m, j+1, j), m.Stride, 1, right[:], block, 1)
+	if m.Rows == 0 {
+		return 0
+	}
+	across := make([]float64, (m.Rows+2*block)/2*m.Stride) // the left half of the columns at most, as rows
+	return m.choleskyOf(across, 0, (m.Rows+block-1)/block)
+}
+
+// choleskyOf factors some blocks of columns: their left half, and the right less its product.
+func (m *Matrix) choleskyOf(across []float64, first, last int) (order int) {
+	if last-first == 1 {
+		return m.choleskyBlock(first * block)
+	}
+	middle := (first + last) / 2
+	if order = m.choleskyOf(across, first, middle); order != 0 {
+		return order
+	}
+	j0, j, end := first*block, middle*block, min(last*block, m.Rows)
+	depth, stride := j-j0, start(end-j+block-1)
+	gemm.Transpose(across, stride, m.at(j, j0), m.Stride, end-j, depth)
+	const rows = 4 * block // of the triangle at a time
+	for i := j; i < end; i += rows {
+		n := min(rows, end-i)
+		m.minus(i, j, n, i+n-j, m.at(i, j0), m.Stride, 1, across, stride, depth)
+	}
+	m.minus(end, j, m.Rows-end, end-j, tail(m, end, j0), m.Stride, 1, across, stride, depth)
+	return m.choleskyOf(across, middle, last)
+}
+
+// choleskyBlock factors block columns from j0 on.
+func (m *Matrix) choleskyBlock(j0 int) (order int) {
+	end := min(j0+block, m.Rows)
+	for j := j0; j < end; j++ {
+		d := m.at(j, j)[0]
+		if !(d > 0) {
+			return j + 1
 		}
-		for i := end; i < m.Rows; i++ {
-			for k, v := range m.at(i, j0)[:block] {
-				across.at(k, i)[0] = v
-			}
+		d = math.Sqrt(d)
+		m.at(j, j)[0] = d
+		for i := j + 1; i < m.Rows; i++ {
+			m.at(i, j)[0] /= d
 		}
-		const rows = 4 * block // of the triangle at a time
-		for i := end; i < m.Rows; i += rows {
-			n := min(rows, m.Rows-i)
-			subtract(m.at(i, end), m.Stride, n, i+n-end, m.at(i, j0), m.Stride, 1, across.at(0, end), across.Stride, block)
+		var right [block]float64
+		for i := j + 1; i < end; i++ {
+			right[i-j0] = m.at(i, j)[0]
 		}
+		subtract(tail(m, j+1, j0), m.Stride, m.Rows-j-1, block, tail(m, j+1, j), m.Stride, 1, right[:], block, 1)
 	}
 	return 0
 }
 
 // Solve makes b the solution x of a·x = b for a triangle of a square a, with ones on the diagonal if
 // unit. The rest of a is not read.
-func Solve(a, b *Matrix, upper, unit bool) {
-	n := a.Rows
-	for i0 := 0; i0 < n; i0 += block {
-		// Rows first..last-1, which need those before them, or behind them.
-		first, last := i0, min(i0+block, n)
-		known, from := first, 0
-		if upper {
-			first, last = max(n-i0-block, 0), n-i0
-			known, from = n-last, last
-		}
-		subtract(b.at(first, 0), b.Stride, last-first, b.Cols, tail(a, first, from), a.Stride, 1, tail(b, from, 0), b.Stride, known)
-		for k := range last - first {
-			i, from := first+k, first
-			if upper {
-				i = last - 1 - k
-				from = i + 1
-			}
-			subtract(b.at(i, 0), b.Stride, 1, b.Cols, tail(a, i, from), a.Stride, 1, tail(b, from, 0), b.Stride, k)
-			if d := a.at(i, i)[0]; !unit {
-				for j := range b.row(i) {
-					b.at(i, j)[0] /= d
-				}
-			}
-		}
-	}
-}
+func Solve(a, b *Matrix, upper, unit bool) { solveRows(a, b, 0, a.Rows, upper, unit) }
 
-// Product returns a·b.
-func Product(a, b *Matrix) *Matrix {
-	c := New(a.Rows, b.Cols)
-	if a.Cols > 0 && len(c.Data) > 0 {
-		subtract(c.Data, c.Stride, a.Rows, b.Cols, a.Data, a.Stride, 1, b.Data, b.Stride, a.Cols)
+// solveRows solves for rows first to last-1, from which the products with the others are taken already.
+func solveRows(a, b *Matrix, first, last int, upper, unit bool) {
+	if last-first > block {
+		middle := first + roundedUp((last-first)/2)
+		if upper {
+			solveRows(a, b, middle, last, upper, unit)
+			b.minus(first, 0, middle-first, b.Cols, a.at(first, middle), a.Stride, 1, b.at(middle, 0), b.Stride, last-middle)
+			solveRows(a, b, first, middle, upper, unit)
+			return
+		}
+		solveRows(a, b, first, middle, upper, unit)
+		b.minus(middle, 0, last-middle, b.Cols, a.at(middle, first), a.Stride, 1, b.at(first, 0), b.Stride, middle-first)
+		solveRows(a, b, middle, last, upper, unit)
+		return
 	}
-	for i, v := range c.Data {
-		c.Data[i] = 0 - v
+	for k := range last - first {
+		i, from := first+k, first
+		if upper {
+			i = last - 1 - k
+			from = i + 1
+		}
+		subtract(b.at(i, 0), b.Stride, 1, b.Cols, tail(a, i, from), a.Stride, 1, tail(b, from, 0), b.Stride, k)
+		if d := a.at(i, i)[0]; !unit {
+			row := b.row(i)
+			for j := range row {
+				row[j] /= d
+			}
+		}
 	}
-	return c
 }

@@ -48,15 +48,18 @@ func (r *reflections) apply(x *Matrix, col int, transposed bool) {
 	if n <= 0 || r.count == 0 {
 		return
 	}
-	w := New(2*r.count, n)
-	first, second := w.Data[:r.count*w.Stride], w.Data[r.count*w.Stride:]
-	subtract(first, w.Stride, r.count, n, r.v, 1, block, x.at(r.from, col), x.Stride, rows)
 	down, along := block, 1
 	if transposed {
 		down, along = 1, block
 	}
-	subtract(second, w.Stride, r.count, n, r.t, down, along, first, w.Stride, r.count)
-	subtract(x.at(r.from, col), x.Stride, rows, n, r.v, block, 1, second, w.Stride, r.count)
+	x.strips(n, rows*n*r.count, func(lo, hi int) {
+		n := hi - lo
+		var first, second [block * strip]float64
+		part := x.at(r.from, col+lo)
+		subtract(first[:], strip, r.count, n, r.v, 1, block, part, x.Stride, rows)
+		subtract(second[:], strip, r.count, n, r.t, down, along, first[:], strip, r.count)
+		subtract(part, x.Stride, rows, n, r.v, block, 1, second[:], strip, r.count)
+	})
 }
 
 // reflection makes x the vector, whose first element is 1, of a reflection that maps x to a multiple of
@@ -141,6 +144,7 @@ func reflectionsOf(m *Matrix, tau []float64, j0 int) *reflections {
 // Q returns the first columns of the product of the reflections that QR leaves, or others of that form.
 func Q(m *Matrix, tau []float64, cols int) *Matrix {
 	q := identity(m.Rows, cols)
+	q.Limiter = m.Limiter
 	for j0 := (len(tau) - 1) / block * block; j0 >= 0 && len(tau) > 0; j0 -= block {
 		reflectionsOf(m, tau, j0).apply(q, j0, false)
 	}

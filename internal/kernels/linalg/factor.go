@@ -7,6 +7,7 @@ import (
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/dense"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 var errNotConverged = errors.New("the algorithm failed to converge because the input has numbers that are not finite, is ill-conditioned or has " +
@@ -36,8 +37,8 @@ func sizes(v ir.Value) (m, n int) { return v.Dim(-2), v.Dim(-1) }
 
 func cholesky(a ir.Args) kernel {
 	n, upper, check := a.In[0].Dim(-1), a.Bool("upper"), a.Bool("check_errors")
-	return func(in, out [][]float64) error {
-		order := choleskyInto(out[0], in[0], n, upper)
+	return func(by *parallel.Limiter, in, out [][]float64) error {
+		order := choleskyInto(by, out[0], in[0], n, upper)
 		out[1][0] = float64(order)
 		if order != 0 && check {
 			return fmt.Errorf("the factorization could not be completed because the input is not positive-definite "+
@@ -48,17 +49,19 @@ func cholesky(a ir.Args) kernel {
 }
 
 // choleskyInto makes l the factor of n×n elements, of which one triangle counts.
-func choleskyInto(l, x []float64, n int, upper bool) (order int) {
+func choleskyInto(by *parallel.Limiter, l, x []float64, n int, upper bool) (order int) {
 	if n > dense.Small {
-		m := dense.From(x, n, n)
+		m := dense.Borrow(x, n, n, by)
+		defer m.Free()
+		f := m
 		if upper {
-			m = m.Transposed()
+			f = f.Transposed()
 		}
-		order = dense.Cholesky(m)
+		order = dense.Cholesky(f)
 		if upper {
-			m = m.Transposed()
+			f = f.Transposed()
 		}
-		m.To(l)
+		f.To(l)
 		return order
 	}
 	var few [dense.Small * dense.Small]float64
@@ -84,10 +87,10 @@ func choleskyInto(l, x []float64, n int, upper bool) (order int) {
 func factor(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
 	check := a.Bool("check_errors")
-	return func(in, out [][]float64) error {
+	return func(by *parallel.Limiter, in, out [][]float64) error {
 		lu := out[0]
 		var few [dense.Small]int
-		pivots := factorInto(lu, in[0], m, n, few[:])
+		pivots := factorInto(by, lu, in[0], m, n, few[:])
 		for i, p := range pivots {
 			out[1][i] = float64(p + 1)
 			if lu[i*n+i] == 0 && out[2][0] == 0 {
@@ -105,13 +108,13 @@ func solveTriangular(a ir.Args) kernel {
 	m, n := sizes(a.In[1])
 	upper, left, unit := a.Bool("upper"), a.Bool("left"), a.Bool("unitriangular")
 	rank := a.In[0].Dim(-1)
-	return func(in, out [][]float64) error {
+	return func(by *parallel.Limiter, in, out [][]float64) error {
 		if left && rank <= dense.Small && n <= dense.Small {
 			copy(out[0], in[1])
 			dense.SmallSolve(in[0], rank, rank, 1, out[0], n, upper, unit)
 			return nil
 		}
-		t, x := dense.From(in[0], rank, rank), dense.From(in[1], m, n)
+		t, x := dense.Borrow(in[0], rank, rank, by), dense.Borrow(in[1], m, n, by)
 		if left {
 			dense.Solve(t, x, upper, unit)
 		} else { // x·t = b is tᵀ·xᵀ = bᵀ
@@ -126,28 +129,31 @@ func solveTriangular(a ir.Args) kernel {
 
 func reflect(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
-	return func(in, out [][]float64) error {
+	return func(by *parallel.Limiter, in, out [][]float64) error {
 		if m <= dense.Small && n <= dense.Small {
 			copy(out[0], in[0])
 			dense.SmallQR(out[0], m, n, out[1])
 			return nil
 		}
-		f := dense.From(in[0], m, n)
+		f := dense.Borrow(in[0], m, n, by)
 		dense.QR(f, out[1])
 		f.To(out[0])
+		f.Free()
 		return nil
 	}
 }
 
 func product(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
-	return func(in, out [][]float64) error {
+	return func(by *parallel.Limiter, in, out [][]float64) error {
 		if m <= dense.Small {
 			identity(out[0], m, n)
 			dense.SmallMultiplyQ(in[0], n, in[1], out[0], m, n, false, true)
 			return nil
 		}
-		dense.Q(dense.From(in[0], m, n), in[1], n).To(out[0])
+		f := dense.Borrow(in[0], m, n, by)
+		dense.Q(f, in[1], n).To(out[0])
+		f.Free()
 		return nil
 	}
 }
@@ -156,13 +162,13 @@ func applyProduct(a ir.Args) kernel {
 	m, n := sizes(a.In[2])
 	rows, cols := sizes(a.In[0])
 	left, transpose := a.Bool("left"), a.Bool("transpose")
-	return func(in, out [][]float64) error {
+	return func(by *parallel.Limiter, in, out [][]float64) error {
 		if left && m <= dense.Small && n <= 2*dense.Small {
 			copy(out[0], in[2])
 			dense.SmallMultiplyQ(in[0], cols, in[1], out[0], m, n, transpose, false)
 			return nil
 		}
-		f, x := dense.From(in[0], rows, cols), dense.From(in[2], m, n)
+		f, x := dense.Borrow(in[0], rows, cols, by), dense.Borrow(in[2], m, n, by)
 		if left {
 			dense.MultiplyQ(f, in[1], x, transpose)
 		} else { // x·q is the transposed of qᵀ·xᵀ
@@ -177,7 +183,7 @@ func applyProduct(a ir.Args) kernel {
 
 func symmetric(a ir.Args) kernel {
 	n, upper, vectors := a.In[0].Dim(-1), a.Str("UPLO") == "U", a.Bool("compute_v")
-	return func(in, out [][]float64) error {
+	return func(by *parallel.Limiter, in, out [][]float64) error {
 		x, vectors := dense.New(n, n), vectors && out[1] != nil
 		for i := range n {
 			from, to := in[0][i*n:(i+1)*n], x.Data[i*x.Stride:][:n]
@@ -203,8 +209,8 @@ func symmetric(a ir.Args) kernel {
 
 func general(a ir.Args) kernel {
 	n := a.In[0].Dim(-1)
-	return func(in, out [][]float64) error {
-		re, im, v, ok := dense.General(dense.From(in[0], n, n), out[1] != nil, exact(a.In[0].DType()))
+	return func(by *parallel.Limiter, in, out [][]float64) error {
+		re, im, v, ok := dense.General(dense.Borrow(in[0], n, n, by), out[1] != nil, exact(a.In[0].DType()))
 		if !ok {
 			return errNotConverged
 		}
@@ -251,7 +257,7 @@ func singular(a ir.Args) kernel {
 	if a.In[0].DType() == ir.F32 {
 		decompose = dense.SingularOfSingles
 	}
-	return func(in, out [][]float64) error {
+	return func(_ *parallel.Limiter, in, out [][]float64) error {
 		if m == 0 || n == 0 {
 			identity(out[0], m, m)
 			identity(out[2], n, n)
@@ -283,11 +289,11 @@ func identity(x []float64, m, n int) {
 
 func exponential(a ir.Args) kernel {
 	n := a.In[0].Dim(-1)
-	return func(in, out [][]float64) error {
+	return func(by *parallel.Limiter, in, out [][]float64) error {
 		if n <= dense.Small {
 			dense.SmallExp(out[0], in[0], n)
 		} else {
-			dense.Exp(dense.From(in[0], n, n)).To(out[0])
+			dense.Exp(dense.Borrow(in[0], n, n, by)).To(out[0])
 		}
 		return nil
 	}

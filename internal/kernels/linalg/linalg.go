@@ -5,17 +5,19 @@ package linalg
 
 import (
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/dense"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // kernel computes one element of a batch: in are the operands, out the results, which begin as
 // zeros; those that nobody wants are nil. Complex numbers are pairs. It returns an error for data that
-// has no result.
-type kernel func(in, out [][]float64) error
+// has no result. by bounds the goroutines that it may share its work among; with nil there is one.
+type kernel func(by *parallel.Limiter, in, out [][]float64) error
 
 // mover is as kernel, but of elements as they lie in the tensors, and results do not begin as zeros.
 type mover func(in, out [][]byte) error
@@ -47,11 +49,14 @@ type Call struct {
 	// about the time that one takes.
 	Batch int
 	Nanos float64
+	// Limiter bounds the goroutines of Run where the batch has one element; with nil there is one.
+	Limiter *parallel.Limiter
 
 	kernel  kernel
 	mover   mover // if there is one it takes the kernel's place
 	vectors bool  // can be left out
 	in, out []operand
+	rooms   sync.Pool
 }
 
 // operand is how the elements of the batch lie in one operand or result.
@@ -136,7 +141,8 @@ func cube(a ir.Args) float64 {
 // Run computes elements lo to hi-1 of the batch. in and out are the elements of dense operands and
 // results. It panics with an error wrapping ir.ErrLinAlg where the data has no result.
 func (c *Call) Run(in, out [][]byte, lo, hi int) {
-	one := c.computer()
+	one, done := c.computer()
+	defer done()
 	for b := lo; b < hi; b++ {
 		if err := one(in, out, b); err != nil {
 			panic(fmt.Errorf("%w: batch element %d: %w", ir.ErrLinAlg, b, err))
@@ -144,8 +150,11 @@ func (c *Call) Run(in, out [][]byte, lo, hi int) {
 	}
 }
 
-// computer returns what computes an element of the batch, with memory of its own.
-func (c *Call) computer() func(in, out [][]byte, b int) error {
+// room is memory for the numbers of one element of the batch.
+type room struct{ in, out [][]float64 }
+
+// computer returns what computes an element of the batch, with memory of its own until it is done.
+func (c *Call) computer() (one func(in, out [][]byte, b int) error, done func()) {
 	if c.mover != nil {
 		x, y := make([][]byte, len(c.in)), make([][]byte, len(c.out))
 		return func(in, out [][]byte, b int) error {
@@ -156,9 +165,17 @@ func (c *Call) computer() func(in, out [][]byte, b int) error {
 				y[i] = o.bytes(out[i], b)
 			}
 			return c.mover(x, y)
-		}
+		}, func() {}
 	}
-	x, y := converted(c.in), converted(c.out)
+	own, _ := c.rooms.Get().(*room)
+	if own == nil {
+		own = &room{converted(c.in), converted(c.out)}
+	}
+	var by *parallel.Limiter
+	if c.Batch == 1 {
+		by = c.Limiter
+	}
+	x, y := own.in, own.out
 	return func(in, out [][]byte, b int) error {
 		for i, o := range c.in {
 			x[i] = o.read(x[i], o.bytes(in[i], b))
@@ -169,7 +186,7 @@ func (c *Call) computer() func(in, out [][]byte, b int) error {
 			}
 			clear(y[i])
 		}
-		if err := c.kernel(x, y); err != nil {
+		if err := c.kernel(by, x, y); err != nil {
 			return err
 		}
 		for i, o := range c.out {
@@ -178,6 +195,20 @@ func (c *Call) computer() func(in, out [][]byte, b int) error {
 			}
 		}
 		return nil
+	}, func() { own.forget(c); c.rooms.Put(own) }
+}
+
+// forget leaves out the tensors' memory.
+func (r *room) forget(c *Call) {
+	for i, o := range c.in {
+		if o.dtype == ir.F64 {
+			r.in[i] = nil
+		}
+	}
+	for i, o := range c.out {
+		if o.dtype == ir.F64 {
+			r.out[i] = nil
+		}
 	}
 }
 

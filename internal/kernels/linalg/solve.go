@@ -5,10 +5,11 @@ import (
 
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/dense"
+	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // factorInto makes lu the factors of m×n elements, and returns the pivots, in few if they fit.
-func factorInto(lu, x []float64, m, n int, few []int) (pivots []int) {
+func factorInto(by *parallel.Limiter, lu, x []float64, m, n int, few []int) (pivots []int) {
 	if m <= dense.Small && n <= dense.Small {
 		copy(lu, x)
 		pivots = few[:min(m, n)]
@@ -16,9 +17,10 @@ func factorInto(lu, x []float64, m, n int, few []int) (pivots []int) {
 		return pivots
 	}
 	pivots = make([]int, min(m, n))
-	factors := dense.From(x, m, n)
+	factors := dense.Borrow(x, m, n, by)
 	dense.LU(factors, pivots)
 	factors.To(lu)
+	factors.Free()
 	return pivots
 }
 
@@ -39,7 +41,7 @@ func solveFactored(a ir.Args) kernel {
 	if n > dense.Small || cols > 2*dense.Small {
 		solve = solveLarge
 	}
-	return func(in, out [][]float64) error {
+	return func(by *parallel.Limiter, in, out [][]float64) error {
 		x := out[0]
 		if left {
 			copy(x, in[2])
@@ -52,9 +54,9 @@ func solveFactored(a ir.Args) kernel {
 					return err
 				}
 			}
-			solve(in[0], n, x, cols, false)
+			solve(by, in[0], n, x, cols, false)
 		} else {
-			solve(in[0], n, x, cols, true)
+			solve(by, in[0], n, x, cols, true)
 			for i := n - 1; i >= 0; i-- {
 				if err := exchange(x, cols, i, in[1][i], n); err != nil {
 					return err
@@ -91,7 +93,7 @@ func transpose(dst, src []float64, rows, cols int) {
 }
 
 // solveSmall makes x the solution for the product of two triangles, or for its transposed.
-func solveSmall(lu []float64, n int, x []float64, cols int, transposed bool) {
+func solveSmall(_ *parallel.Limiter, lu []float64, n int, x []float64, cols int, transposed bool) {
 	if transposed {
 		dense.SmallSolve(lu, n, 1, n, x, cols, false, false)
 		dense.SmallSolve(lu, n, 1, n, x, cols, true, true)
@@ -102,20 +104,21 @@ func solveSmall(lu []float64, n int, x []float64, cols int, transposed bool) {
 }
 
 // solveLarge is solveSmall by blocks.
-func solveLarge(lu []float64, n int, x []float64, cols int, transposed bool) {
-	t, y := dense.From(lu, n, n), dense.From(x, n, cols)
+func solveLarge(by *parallel.Limiter, lu []float64, n int, x []float64, cols int, transposed bool) {
+	t, y := dense.Borrow(lu, n, n, by), dense.Borrow(x, n, cols, by)
 	if transposed {
 		t = t.Transposed()
 	}
 	dense.Solve(t, y, false, !transposed)
 	dense.Solve(t, y, true, transposed)
 	y.To(x)
+	y.Free()
 }
 
 // determinant is the product of the pivots of the transposed matrix, whose factors are results, too.
 func determinant(a ir.Args) kernel {
 	n := a.In[0].Dim(-1)
-	return func(in, out [][]float64) error {
+	return func(by *parallel.Limiter, in, out [][]float64) error {
 		var across [dense.Small * dense.Small]float64
 		var few [dense.Small]int
 		x, lu := across[:], out[1]
@@ -128,7 +131,7 @@ func determinant(a ir.Args) kernel {
 			lu = x
 		}
 		det := 1.0
-		for i, p := range factorInto(lu, x, n, n, few[:]) {
+		for i, p := range factorInto(by, lu, x, n, n, few[:]) {
 			if det *= lu[i*n+i]; p != i {
 				det = -det
 			}
