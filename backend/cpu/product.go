@@ -57,6 +57,10 @@ func multiplyFloats[R, T gemm.Element](c *call) {
 	r := &productRun[R, T]{mem: c.l.mem}
 	p := &r.product
 	p.of(&x, &y)
+	if c.Epilogue == nil && p.m == 1 && p.n == 1 && p.batch == 1 && p.k >= 2*dotPart {
+		longDot[R, T](c, p)
+		return
+	}
 	r.at = r.matrices
 	r.options.Limiter = c.l.limiter
 	var room [4]operand

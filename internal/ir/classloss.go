@@ -102,7 +102,7 @@ func nllLoss(b *Builder, a Args) []Value {
 	c := newClassLoss(b, a)
 	c.indices(b, a)
 	w := c.counts(b)
-	picked := b.Gather(c.x, c.dim, c.safe)
+	picked := b.widen(b.Gather(a.Tensor("self"), c.dim, c.safe)) // so that the gradient has the dtype of self
 	loss := b.Where(c.valid, b.Neg(b.Mul(picked, w)), b.Const(0.0, c.x.DType()))
 	return []Value{c.finish(b, loss, b.Sum(w, nil, false), a.In[0].DType())}
 }
