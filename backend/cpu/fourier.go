@@ -131,17 +131,51 @@ func (t *transformed[T]) along(d int, kind fft.Kind, n int, inverse bool) {
 	}
 	in, to := fft.Layout{Inner: inner, Len: have}, fft.Layout{Inner: inner, Len: t.dims[d]}
 	lines := outer * inner
-	if kind == fft.Complex && inner == 1 {
-		if first, second, n1, n2, ok := fft.Long[T](n, lines, inverse, scale); ok {
-			mid := t.room(out.n)
-			t.run(first, mid, lines*n2, n1, t.at)
-			t.run(second, out, lines*n1, n2, mid)
-			t.at = out
-			return
-		}
+	if inner != 1 || lines == 0 || !t.long(out, kind, n, have, lines, inverse, scale) {
+		t.run(fft.New[T](kind, n, inverse, in, to, scale), out, lines, n, t.at)
 	}
-	t.run(fft.New[T](kind, n, inverse, in, to, scale), out, lines, n, t.at)
 	t.at = out
+}
+
+// long emits the transform of lines that are better transformed in two steps, if these are. Lines of
+// reals are lines of half as many complex numbers, with a step behind or before.
+func (t *transformed[T]) long(out operand, kind fft.Kind, n, have, lines int, inverse bool, scale float64) bool {
+	size := n
+	switch {
+	case kind == fft.RealToHalf && n%2 == 0 && have == n, kind == fft.HalfToReal && n%2 == 0 && have == n/2+1:
+		size = n / 2
+	case kind != fft.Complex:
+		return false
+	}
+	factor := scale
+	if kind != fft.Complex {
+		factor = 1
+	}
+	first, second, n1, n2, ok := fft.Long[T](size, lines, inverse, factor)
+	if !ok {
+		return false
+	}
+	from, to, mid := t.at, out, t.room(2*size*lines)
+	if kind == fft.HalfToReal {
+		from = t.room(mid.n)
+		t.reals(fft.NewReals[T](kind, n, scale), from, t.at, lines, n)
+	} else if kind == fft.RealToHalf {
+		to = t.room(mid.n)
+	}
+	t.run(first, mid, lines*n2, n1, from)
+	t.run(second, to, lines*n1, n2, mid)
+	if kind == fft.RealToHalf {
+		t.reals(fft.NewReals[T](kind, n, scale), out, to, lines, n)
+	}
+	return true
+}
+
+// reals emits the step between reals and complex numbers.
+func (t *transformed[T]) reals(r *fft.Reals[T], out, in operand, lines, n int) {
+	m, units := t.l.mem, r.Units(lines)
+	t.emit(units, t.l.grain(float64(n*lines/units)), []operand{out}, []operand{in}, func(lo, hi int) {
+		r.Run(elements[T](m, out), elements[T](m, in), lo, hi)
+	})
 }
 
 func (t *transformed[T]) room(floats int) operand { return t.l.bytesTemp(sizeOf[T](), floats) }

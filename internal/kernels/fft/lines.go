@@ -56,16 +56,21 @@ func (l *Lines[T]) prepare() {
 	if !l.halved() {
 		return
 	}
-	h := l.tangled()
-	for j := 0; j <= l.n/4; j++ { // -i·w forwards, i·w̄ back
-		re, im := root(j, l.n)
-		if !l.inverse {
-			re, im = im, -re
-		} else {
+	l.tw = tangles[T](l.n, l.inverse, l.tangled())
+}
+
+// tangles returns -i·w·h forwards and i·w̄·h back for the first half of the pairs of n reals.
+func tangles[T Float](n int, inverse bool, h float64) (tw []T) {
+	for j := 0; j <= n/4; j++ {
+		re, im := root(j, n)
+		if inverse {
 			re, im = im, re
+		} else {
+			re, im = im, -re
 		}
-		l.tw = append(l.tw, T(re*h), T(im*h))
+		tw = append(tw, T(re*h), T(im*h))
 	}
+	return tw
 }
 
 // tangled returns the factor that tangle multiplies by.
