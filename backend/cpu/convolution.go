@@ -18,7 +18,7 @@ import (
 func init() {
 	lowerings[aten.Convolution] = func(c *call) {
 		d := c.Operands[0].DType()
-		if d == ir.F32 && spreadWindows[float32](c) || d == ir.F64 && spreadWindows[float64](c) {
+		if d == ir.F32 && (spreadWindows[float32](c) || sumWindows[float32](c)) || d == ir.F64 && (spreadWindows[float64](c) || sumWindows[float64](c)) {
 			return
 		}
 		if f, ok := convolutions[d]; ok {

@@ -49,3 +49,46 @@ func TestSpreadWindows(t *testing.T) {
 	}`)
 	sameOnProcessors(t, "whole", New(), p, randomInputs(p))
 }
+
+// Sums over windows that begin at all positions have the bits of the convolution with a parameter of ones,
+// on any number of processors.
+func TestSumsOfWindows(t *testing.T) {
+	for _, c := range []struct{ x, kernel, pad string }{
+		{"[6,1,5,7]", "[3,3]", "[1,1]"},
+		{"[2,1,4,5]", "[2,5]", "[0,2]"},
+		{"[3,1,9]", "[4]", "[1]"},
+		{"[2,1,3,4,5]", "[2,3,2]", "[1,2,1]"},
+		{"[2,1,1,1]", "[3,3]", "[2,2]"},
+		{"[1,1,80,130]", "[3,3]", "[0,0]"},
+	} {
+		for _, d := range []string{"f32", "f64"} {
+			t.Run(c.x+d, func(t *testing.T) {
+				filter := "[1,1," + c.kernel[1:]
+				one := fmt.Sprint("[", "1,1,1"[:len(c.kernel)-2], "]")
+				rest := fmt.Sprintf("None, %s, %s, %s, false, %s, 1)", one, c.pad, one, "[0,0,0]"[:len(one)-1]+"]")
+				p := program(t, fmt.Sprintf(`program @p {
+					%%x = parameter "x" : %s%s
+					%%w = parameter "w" : %s%s
+					return convolution(%%x, full(%s, 1.0, %s), %s, convolution(%%x, %%w, %s
+				}`, d, c.x, d, filter, filter, d, rest, rest))
+				b := New()
+				var ones []float64
+				for range p.Params[1].Shape.Numel() {
+					ones = append(ones, 1)
+				}
+				dt := p.Params[0].Shape.DType()
+				in := uploaded(t, b, p, [][]byte{encode(dt, hashed(p.Params[0].Shape.Numel())), encode(dt, ones)})
+				defer release(in)
+				got := outputs(t, mustPlan(t, b, p, backend.CompileOptions{}), in)
+				if !slices.Equal(got[0], got[1]) {
+					t.Errorf("%v, want %v", decode(dt, got[0]), decode(dt, got[1]))
+				}
+			})
+		}
+	}
+	p := program(t, `program @p {
+		%x = parameter "x" : f32[40,1,30,31]
+		return convolution(%x, full([1,1,3,3], 1.0, f32), None, [1,1], [1,1], [1,1], false, [0,0], 1)
+	}`)
+	sameOnProcessors(t, "whole", New(), p, randomInputs(p))
+}
