@@ -19,7 +19,7 @@ func one(n int) *Matrix {
 // orthogonal fails unless the rows of m are of length 1 and at right angles to each other.
 func orthogonal(t *testing.T, what string, m *Matrix) {
 	t.Helper()
-	near(t, what, multiplied(m, m.Transposed()), one(m.Rows))
+	near(t, what, Product(m, m.Transposed()), one(m.Rows))
 }
 
 // shapes are rows and columns of matrices that have more rows, or as many.
@@ -149,7 +149,7 @@ func TestSymmetric(t *testing.T) {
 					t.Fatalf("%s: nothing found", what)
 				}
 				orthogonal(t, what, v)
-				nearTo(t, what, multiplied(multiplied(v, diagonal(n, n, values)), v.Transposed()), a)
+				nearTo(t, what, Product(Product(v, diagonal(n, n, values)), v.Transposed()), a)
 				alone, _, _ := Symmetric(copied(a), false)
 				ascending(t, what, values)
 				sameValues(t, what, alone, values)
@@ -170,7 +170,7 @@ func TestSingular(t *testing.T) {
 				}
 				orthogonal(t, what, u)
 				orthogonal(t, what, v)
-				nearTo(t, what, multiplied(multiplied(u.Transposed(), diagonal(u.Rows, v.Rows, values)), v), a)
+				nearTo(t, what, Product(Product(u.Transposed(), diagonal(u.Rows, v.Rows, values)), v), a)
 				alone, _, _, _ := Singular(copied(a), false, full)
 				for i, x := range values {
 					if i > 0 && (x > values[i-1] || alone[i] > alone[i-1]) || x < 0 {

@@ -86,7 +86,7 @@ type kernel struct {
 // use is what the processor can run; tests change it.
 var use = available()[0]
 
-var portable = kernel{"go", 8, rowsOf(4), rowsOf(1), dotsOf(4), dotsOf(1), rotateRows, reflectRows, spectral{updateRows, sumsOf, ratiosOf, quotientsOf}, widened, narrowed}
+var portable = kernel{"go", 8, rowsOf(4), rowsOf(1), dotsOf(4), dotsOf(1), rotateRows, reflectRows, spectral{updateRows, bothOf, sumsOf, ratiosOf, quotientsOf}, widened, narrowed}
 
 func rowsOf(rows int) func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
 	return func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {

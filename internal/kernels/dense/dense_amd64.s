@@ -496,6 +496,137 @@ done:
 	VZEROUPPER
 	RET
 
+// func bothAVX512(a *float64, lda int, f *float64, down *float64, x *float64, y *float64, rows int, blocks int)
+// Requires: AVX, AVX512F
+TEXT ·bothAVX512(SB), NOSPLIT, $0-64
+	MOVQ a+0(FP), AX
+	MOVQ f+16(FP), CX
+	MOVQ down+24(FP), DX
+	MOVQ rows+48(FP), BX
+	MOVQ lda+8(FP), SI
+	SHLQ $0x03, SI
+	CMPQ BX, $0x04
+	JL   one
+
+four:
+	VBROADCASTSD (CX), Z0
+	VXORPD       Y1, Y1, Y1
+	VBROADCASTSD 8(CX), Z2
+	VXORPD       Y3, Y3, Y3
+	VBROADCASTSD 16(CX), Z4
+	VXORPD       Y5, Y5, Y5
+	VBROADCASTSD 24(CX), Z6
+	VXORPD       Y7, Y7, Y7
+	MOVQ         x+32(FP), DI
+	MOVQ         y+40(FP), R8
+	MOVQ         blocks+56(FP), R9
+	MOVQ         AX, R10
+	LEAQ         (SI)(SI*2), R11
+
+block4:
+	VMOVUPD       (R8), Z9
+	VMOVUPD       (R10), Z8
+	VFMADD231PD   (DI), Z8, Z1
+	VFMADD231PD   Z0, Z8, Z9
+	VMOVUPD       (R10)(SI*1), Z8
+	VFMADD231PD   (DI), Z8, Z3
+	VFMADD231PD   Z2, Z8, Z9
+	VMOVUPD       (R10)(SI*2), Z8
+	VFMADD231PD   (DI), Z8, Z5
+	VFMADD231PD   Z4, Z8, Z9
+	VMOVUPD       (R10)(R11*1), Z8
+	VFMADD231PD   (DI), Z8, Z7
+	VFMADD231PD   Z6, Z8, Z9
+	VMOVUPD       Z9, (R8)
+	ADDQ          $0x00000040, R10
+	ADDQ          $0x00000040, DI
+	ADDQ          $0x00000040, R8
+	DECQ          R9
+	JNZ           block4
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPD        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPD        X0, X1, X1
+	VUNPCKHPD     X1, X1, X0
+	VADDSD        X0, X1, X1
+	VADDSD        (DX), X1, X1
+	VMOVSD        X1, (DX)
+	ADDQ          SI, AX
+	VEXTRACTF64X4 $0x01, Z3, Y0
+	VADDPD        Y0, Y3, Y3
+	VEXTRACTF128  $0x01, Y3, X0
+	VADDPD        X0, X3, X3
+	VUNPCKHPD     X3, X3, X0
+	VADDSD        X0, X3, X3
+	VADDSD        8(DX), X3, X3
+	VMOVSD        X3, 8(DX)
+	ADDQ          SI, AX
+	VEXTRACTF64X4 $0x01, Z5, Y0
+	VADDPD        Y0, Y5, Y5
+	VEXTRACTF128  $0x01, Y5, X0
+	VADDPD        X0, X5, X5
+	VUNPCKHPD     X5, X5, X0
+	VADDSD        X0, X5, X5
+	VADDSD        16(DX), X5, X5
+	VMOVSD        X5, 16(DX)
+	ADDQ          SI, AX
+	VEXTRACTF64X4 $0x01, Z7, Y0
+	VADDPD        Y0, Y7, Y7
+	VEXTRACTF128  $0x01, Y7, X0
+	VADDPD        X0, X7, X7
+	VUNPCKHPD     X7, X7, X0
+	VADDSD        X0, X7, X7
+	VADDSD        24(DX), X7, X7
+	VMOVSD        X7, 24(DX)
+	ADDQ          SI, AX
+	ADDQ          $0x20, CX
+	ADDQ          $0x20, DX
+	SUBQ          $0x04, BX
+	CMPQ          BX, $0x04
+	JGE           four
+
+one:
+	TESTQ BX, BX
+	JZ    done
+
+single:
+	VBROADCASTSD (CX), Z0
+	VXORPD       Y10, Y10, Y10
+	MOVQ         x+32(FP), DI
+	MOVQ         y+40(FP), R8
+	MOVQ         blocks+56(FP), R9
+	MOVQ         AX, R10
+
+block1:
+	VMOVUPD       (R8), Z2
+	VMOVUPD       (R10), Z1
+	VFMADD231PD   (DI), Z1, Z10
+	VFMADD231PD   Z0, Z1, Z2
+	VMOVUPD       Z2, (R8)
+	ADDQ          $0x00000040, R10
+	ADDQ          $0x00000040, DI
+	ADDQ          $0x00000040, R8
+	DECQ          R9
+	JNZ           block1
+	VEXTRACTF64X4 $0x01, Z10, Y0
+	VADDPD        Y0, Y10, Y10
+	VEXTRACTF128  $0x01, Y10, X0
+	VADDPD        X0, X10, X10
+	VUNPCKHPD     X10, X10, X0
+	VADDSD        X0, X10, X10
+	VADDSD        (DX), X10, X10
+	VMOVSD        X10, (DX)
+	ADDQ          SI, AX
+	ADDQ          $0x08, CX
+	ADDQ          $0x08, DX
+	SUBQ          $0x01, BX
+	TESTQ         BX, BX
+	JNZ           single
+
+done:
+	VZEROUPPER
+	RET
+
 // func sumsAVX512(d *float64, z *float64, origin float64, offset float64, x *float64, sums *float64, blocks int)
 // Requires: AVX, AVX512DQ, AVX512F, SSE2
 TEXT ·sumsAVX512(SB), NOSPLIT, $0-56
@@ -1076,6 +1207,156 @@ block1:
 	ADDQ         $0x08, DI
 	SUBQ         $0x01, DX
 	TESTQ        DX, DX
+	JNZ          single
+
+done:
+	VZEROUPPER
+	RET
+
+// func bothAVX2(a *float64, lda int, f *float64, down *float64, x *float64, y *float64, rows int, blocks int)
+// Requires: AVX, FMA3
+TEXT ·bothAVX2(SB), NOSPLIT, $0-64
+	MOVQ a+0(FP), AX
+	MOVQ f+16(FP), CX
+	MOVQ down+24(FP), DX
+	MOVQ rows+48(FP), BX
+	MOVQ lda+8(FP), SI
+	SHLQ $0x03, SI
+	CMPQ BX, $0x04
+	JL   one
+
+four:
+	VBROADCASTSD (CX), Y0
+	VXORPD       Y1, Y1, Y1
+	VXORPD       Y2, Y2, Y2
+	VBROADCASTSD 8(CX), Y3
+	VXORPD       Y4, Y4, Y4
+	VXORPD       Y5, Y5, Y5
+	VBROADCASTSD 16(CX), Y6
+	VXORPD       Y7, Y7, Y7
+	VXORPD       Y8, Y8, Y8
+	VBROADCASTSD 24(CX), Y9
+	VXORPD       Y10, Y10, Y10
+	VXORPD       Y11, Y11, Y11
+	MOVQ         x+32(FP), DI
+	MOVQ         y+40(FP), R8
+	MOVQ         blocks+56(FP), R9
+	MOVQ         AX, R10
+	LEAQ         (SI)(SI*2), R11
+
+block4:
+	VMOVUPD      (R8), Y13
+	VMOVUPD      (R10), Y12
+	VFMADD231PD  (DI), Y12, Y1
+	VFMADD231PD  Y0, Y12, Y13
+	VMOVUPD      (R10)(SI*1), Y12
+	VFMADD231PD  (DI), Y12, Y4
+	VFMADD231PD  Y3, Y12, Y13
+	VMOVUPD      (R10)(SI*2), Y12
+	VFMADD231PD  (DI), Y12, Y7
+	VFMADD231PD  Y6, Y12, Y13
+	VMOVUPD      (R10)(R11*1), Y12
+	VFMADD231PD  (DI), Y12, Y10
+	VFMADD231PD  Y9, Y12, Y13
+	VMOVUPD      Y13, (R8)
+	VMOVUPD      32(R8), Y13
+	VMOVUPD      32(R10), Y12
+	VFMADD231PD  32(DI), Y12, Y2
+	VFMADD231PD  Y0, Y12, Y13
+	VMOVUPD      32(R10)(SI*1), Y12
+	VFMADD231PD  32(DI), Y12, Y5
+	VFMADD231PD  Y3, Y12, Y13
+	VMOVUPD      32(R10)(SI*2), Y12
+	VFMADD231PD  32(DI), Y12, Y8
+	VFMADD231PD  Y6, Y12, Y13
+	VMOVUPD      32(R10)(R11*1), Y12
+	VFMADD231PD  32(DI), Y12, Y11
+	VFMADD231PD  Y9, Y12, Y13
+	VMOVUPD      Y13, 32(R8)
+	ADDQ         $0x00000040, R10
+	ADDQ         $0x00000040, DI
+	ADDQ         $0x00000040, R8
+	DECQ         R9
+	JNZ          block4
+	VADDPD       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X0, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDSD       X0, X1, X1
+	VADDSD       (DX), X1, X1
+	VMOVSD       X1, (DX)
+	ADDQ         SI, AX
+	VADDPD       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X0
+	VADDPD       X0, X4, X4
+	VUNPCKHPD    X4, X4, X0
+	VADDSD       X0, X4, X4
+	VADDSD       8(DX), X4, X4
+	VMOVSD       X4, 8(DX)
+	ADDQ         SI, AX
+	VADDPD       Y8, Y7, Y7
+	VEXTRACTF128 $0x01, Y7, X0
+	VADDPD       X0, X7, X7
+	VUNPCKHPD    X7, X7, X0
+	VADDSD       X0, X7, X7
+	VADDSD       16(DX), X7, X7
+	VMOVSD       X7, 16(DX)
+	ADDQ         SI, AX
+	VADDPD       Y11, Y10, Y10
+	VEXTRACTF128 $0x01, Y10, X0
+	VADDPD       X0, X10, X10
+	VUNPCKHPD    X10, X10, X0
+	VADDSD       X0, X10, X10
+	VADDSD       24(DX), X10, X10
+	VMOVSD       X10, 24(DX)
+	ADDQ         SI, AX
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, DX
+	SUBQ         $0x04, BX
+	CMPQ         BX, $0x04
+	JGE          four
+
+one:
+	TESTQ BX, BX
+	JZ    done
+
+single:
+	VBROADCASTSD (CX), Y0
+	VXORPD       Y1, Y1, Y1
+	VXORPD       Y2, Y2, Y2
+	MOVQ         x+32(FP), DI
+	MOVQ         y+40(FP), R8
+	MOVQ         blocks+56(FP), R9
+	MOVQ         AX, R10
+
+block1:
+	VMOVUPD      (R8), Y4
+	VMOVUPD      (R10), Y3
+	VFMADD231PD  (DI), Y3, Y1
+	VFMADD231PD  Y0, Y3, Y4
+	VMOVUPD      Y4, (R8)
+	VMOVUPD      32(R8), Y4
+	VMOVUPD      32(R10), Y3
+	VFMADD231PD  32(DI), Y3, Y2
+	VFMADD231PD  Y0, Y3, Y4
+	VMOVUPD      Y4, 32(R8)
+	ADDQ         $0x00000040, R10
+	ADDQ         $0x00000040, DI
+	ADDQ         $0x00000040, R8
+	DECQ         R9
+	JNZ          block1
+	VADDPD       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X0, X1, X1
+	VUNPCKHPD    X1, X1, X0
+	VADDSD       X0, X1, X1
+	VADDSD       (DX), X1, X1
+	VMOVSD       X1, (DX)
+	ADDQ         SI, AX
+	ADDQ         $0x08, CX
+	ADDQ         $0x08, DX
+	SUBQ         $0x01, BX
+	TESTQ        BX, BX
 	JNZ          single
 
 done:

@@ -39,6 +39,11 @@ func reflectAVX512(z *float64, step int, f *float64, k int, tiles int)
 //go:noescape
 func updateAVX512(a *float64, lda int, v *float64, w *float64, x *float64, p *float64, q *float64, y *float64, rows int, blocks int)
 
+// bothAVX512 is both of so many rows and 8·blocks columns.
+//
+//go:noescape
+func bothAVX512(a *float64, lda int, f *float64, down *float64, x *float64, y *float64, rows int, blocks int)
+
 // sumsAVX512 is secular.at of 8·blocks terms.
 //
 //go:noescape
@@ -98,6 +103,11 @@ func reflectAVX2(z *float64, step int, f *float64, k int, tiles int)
 //
 //go:noescape
 func updateAVX2(a *float64, lda int, v *float64, w *float64, x *float64, p *float64, q *float64, y *float64, rows int, blocks int)
+
+// bothAVX2 is both of so many rows and 8·blocks columns.
+//
+//go:noescape
+func bothAVX2(a *float64, lda int, f *float64, down *float64, x *float64, y *float64, rows int, blocks int)
 
 // sumsAVX2 is secular.at of 8·blocks terms.
 //

@@ -177,7 +177,10 @@ func blockTridiagonal(a *Matrix) (d, e []float64, all []*reflections) {
 			// w is tau·(A·x), then less its part along x.
 			c = start(j + 1)
 			y := w.row(k)
-			subtract(y[c:], 0, 1, n-c, x, 1, 1, a.at(j+1, c), a.Stride, n-j-1)
+			a.timesUpper(y, v.row(k), c)
+			for i, f := range y[c:] {
+				y[c+i] = -f
+			}
 			alongW, alongV := w.products(x, j+1), v.products(x, j+1)
 			v.take(y[c:], c, n-c, alongW[:], 1, k)
 			w.take(y[c:], c, n-c, alongV[:], 1, k)
@@ -194,9 +197,11 @@ func blockTridiagonal(a *Matrix) (d, e []float64, all []*reflections) {
 		}
 		r.finish()
 		all = append(all, r)
-		c := start(end)
-		subtract(a.at(end, c), a.Stride, n-end, n-c, v.rows.Data[end:], 1, v.rows.Stride, w.rows.at(0, c), w.rows.Stride, end-j0)
-		subtract(a.at(end, c), a.Stride, n-end, n-c, w.rows.Data[end:], 1, w.rows.Stride, v.rows.at(0, c), v.rows.Stride, end-j0)
+		for i := end; i < n; i += block { // what is left of the diagonal is not read
+			c, rows := start(i), min(block, n-i)
+			subtract(a.at(i, c), a.Stride, rows, n-c, v.rows.Data[i:], 1, v.rows.Stride, w.rows.at(0, c), w.rows.Stride, end-j0)
+			subtract(a.at(i, c), a.Stride, rows, n-c, w.rows.Data[i:], 1, w.rows.Stride, v.rows.at(0, c), v.rows.Stride, end-j0)
+		}
 	}
 	if n > 0 {
 		d[n-1] = a.at(n-1, n-1)[0]

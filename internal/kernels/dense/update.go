@@ -8,6 +8,7 @@ import (
 // spectral is the kernels of eigenvalues and singular values.
 type spectral struct {
 	update func(a *float64, lda int, v, w, x, p, q, y *float64, rows, blocks int)
+	both   func(a *float64, lda int, f, down, x, y *float64, rows, blocks int)
 	// These are those of secular.go.
 	sums      func(d, z *float64, origin, offset float64, x, sums *float64, blocks int)
 	ratios    func(y, x, d *float64, from float64, blocks int)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestUpdate(t *testing.T) {
+func TestRowsOfMatrix(t *testing.T) {
 	eachKernel(t, func(t *testing.T) (all [][]float64) {
 		for _, s := range [][2]int{{1, 8}, {3, 16}, {4, 24}, {7, 8}, {13, 40}} {
 			rows, cols := s[0], s[1]
@@ -25,7 +25,21 @@ func TestUpdate(t *testing.T) {
 			update(a.Data, a.Stride, v, w, x, p, q, y, rows, cols)
 			near(t, fmt.Sprint(s), a, want)
 			near(t, fmt.Sprint(s, " sums"), From(y, 1, cols), From(sums, 1, cols))
-			all = append(all, a.Data, y)
+			all = append(all, a.Data, append([]float64(nil), y...))
+			down := guarded(rows)
+			copy(down, columns.row(0))
+			wantDown := append([]float64(nil), down...)
+			copy(sums, y)
+			for i := range rows {
+				for j := range cols {
+					wantDown[i] += a.at(i, j)[0] * p[j]
+					sums[j] += x[i] * a.at(i, j)[0]
+				}
+			}
+			both(a.Data, a.Stride, x, down, p, y, rows, cols)
+			near(t, fmt.Sprint(s, " both"), From(y, 1, cols), From(sums, 1, cols))
+			near(t, fmt.Sprint(s, " down"), From(down, 1, rows), From(wantDown, 1, rows))
+			all = append(all, y, down)
 		}
 		return all
 	})

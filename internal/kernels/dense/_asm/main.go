@@ -34,6 +34,7 @@ func main() {
 		s.rotate()
 		s.reflect()
 		s.update()
+		s.both()
 		s.sums()
 		s.ratios()
 		s.quotients()
