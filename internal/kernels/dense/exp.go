@@ -43,6 +43,7 @@ func Exp(a *Matrix) *Matrix {
 	}
 	if halvings > 0 {
 		scaled := New(a.Rows, a.Cols)
+		scaled.Limiter = a.Limiter
 		scaled.add(a, math.Ldexp(1, -halvings))
 		a = scaled
 	}
@@ -78,25 +79,10 @@ func (m *Matrix) add(x *Matrix, f float64) {
 // polynomial of a.
 func approximate(a *Matrix, degree int) *Matrix {
 	n := a.Rows
-	square := Product(a, a)
-	odd, even := New(n, n), New(n, n)
-	power, c := identity(n, n), 1.0
-	for k := 0; ; k++ {
-		if k%2 == 0 {
-			if k > 0 {
-				power = Product(power, square)
-			}
-			even.add(power, c)
-		} else {
-			odd.add(power, c)
-		}
-		if k == degree {
-			break
-		}
-		c = coefficient(c, degree, k)
-	}
+	odd, even := polynomials(a, degree)
 	u := Product(a, odd)
 	below, above := New(n, n), New(n, n)
+	below.Limiter, above.Limiter = a.Limiter, a.Limiter
 	for i, v := range even.Data {
 		below.Data[i], above.Data[i] = v-u.Data[i], v+u.Data[i]
 	}
@@ -113,4 +99,35 @@ func approximate(a *Matrix, degree int) *Matrix {
 	Solve(below, above, false, true)
 	Solve(below, above, true, false)
 	return above
+}
+
+// polynomials returns the terms of even degree of the polynomial, and those of odd degree less a factor a.
+func polynomials(a *Matrix, degree int) (odd, even *Matrix) {
+	n := a.Rows
+	powers := []*Matrix{identity(n, n), Product(a, a)} // of a²
+	most := degree / 2
+	if degree == 13 { // the terms from the fourth on have the third power as a factor
+		most = 3
+	}
+	for len(powers) <= most {
+		powers = append(powers, Product(powers[len(powers)-1], powers[1]))
+	}
+	odd, even = New(n, n), New(n, n)
+	highOdd, highEven := New(n, n), New(n, n)
+	for k, c := 0, 1.0; k <= degree; k++ {
+		to, high, power := even, highEven, k/2
+		if k%2 == 1 {
+			to, high = odd, highOdd
+		}
+		if power > most {
+			to, power = high, power-most
+		}
+		to.add(powers[power], c)
+		c = coefficient(c, degree, k)
+	}
+	if most < degree/2 {
+		odd.add(Product(powers[most], highOdd), 1)
+		even.add(Product(powers[most], highEven), 1)
+	}
+	return odd, even
 }

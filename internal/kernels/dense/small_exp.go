@@ -34,7 +34,10 @@ func SmallExp(dst, a []float64, n int) {
 	for k, c := 0, 1.0; ; k++ {
 		to := odd
 		if k%2 == 0 {
-			if to = even; k > 0 {
+			switch to = even; {
+			case k == 2:
+				copy(power, square)
+			case k > 2:
 				multiply(spare, power, square, n)
 				power, spare = spare, power
 			}

@@ -210,7 +210,9 @@ func symmetric(a ir.Args) kernel {
 func general(a ir.Args) kernel {
 	n := a.In[0].Dim(-1)
 	return func(by *parallel.Limiter, in, out [][]float64) error {
-		re, im, v, ok := dense.General(dense.Borrow(in[0], n, n, by), out[1] != nil, exact(a.In[0].DType()))
+		m := dense.Borrow(in[0], n, n, by)
+		re, im, v, ok := dense.General(m, out[1] != nil, exact(a.In[0].DType()))
+		m.Free()
 		if !ok {
 			return errNotConverged
 		}
@@ -293,7 +295,9 @@ func exponential(a ir.Args) kernel {
 		if n <= dense.Small {
 			dense.SmallExp(out[0], in[0], n)
 		} else {
-			dense.Exp(dense.Borrow(in[0], n, n, by)).To(out[0])
+			m := dense.Borrow(in[0], n, n, by)
+			dense.Exp(m).To(out[0])
+			m.Free()
 		}
 		return nil
 	}
