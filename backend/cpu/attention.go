@@ -18,9 +18,10 @@ import (
 var composites = map[ir.Op]bool{}
 
 func init() {
-	composites[aten.Attention], composites[aten.AttentionBackward] = true, true
+	composites[aten.Attention], composites[aten.AttentionBackward], composites[aten.AttentionMaskBackward] = true, true, true
 	lowerings[aten.Attention] = func(c *call) { c.attention(attentions) }
 	lowerings[aten.AttentionBackward] = func(c *call) { c.attention(attentionGradients) }
+	lowerings[aten.AttentionMaskBackward] = func(c *call) { c.attention(maskGradients) }
 }
 
 var attentions = byType[lowerFunc]{

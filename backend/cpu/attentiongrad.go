@@ -8,6 +8,8 @@ import (
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/attention"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
+	"github.com/loris-ml/loris/internal/kernels/vec"
+	"github.com/loris-ml/loris/internal/loop"
 )
 
 // The gradients of attention are a kernel that computes probabilities again, from the logarithms of the
@@ -17,6 +19,11 @@ import (
 var attentionGradients = byType[lowerFunc]{
 	ir.F32: attendBackwards[float32, float32], ir.F64: attendBackwards[float64, float64],
 	ir.BF16: attendBackwards[gemm.BF16, float32], ir.F16: attendBackwards[gemm.F16, float32],
+}
+
+var maskGradients = byType[lowerFunc]{
+	ir.F32: maskBackwards[float32, float32], ir.F64: maskBackwards[float64, float64],
+	ir.BF16: maskBackwards[gemm.BF16, float32], ir.F16: maskBackwards[gemm.F16, float32],
 }
 
 // savedSums are the sums that an attention keeps.
@@ -40,6 +47,19 @@ func (l *lowering) keepSums(in *graph.Instr, sums operand) {
 		l.sums = map[graph.ID]savedSums{}
 	}
 	l.sums[in.Out] = savedSums{in, sums}
+}
+
+// meetsMaskGradient returns the value that is the gradient of the mask, if that is computed, too.
+func (c *call) meetsMaskGradient() (graph.ID, bool) {
+	for _, i := range c.l.Users[c.Instr.Args[0]] {
+		if in := &c.l.Program.Instrs[i]; in.Op == aten.AttentionMaskBackward && in.Attr == c.Instr.Attr && slices.Equal(in.Args, c.Instr.Args) {
+			if c.l.slopes == nil {
+				c.l.slopes = map[graph.ID]operand{}
+			}
+			return in.Out, true
+		}
+	}
+	return 0, false
 }
 
 // newSums has the run make its sums, in memory that is returned.
@@ -66,45 +86,65 @@ func (c *call) repeatsHeads() bool {
 
 func attendBackwards[T attention.Element, A attention.Float](c *call) {
 	u := attended[T, A](c, c.Operands[2:], c.Operands[1].Shape)
-	grad, out := c.heads(c.Operands[0], u.lead), c.heads(c.Operands[1], u.lead)
-	before, kept := c.l.sums[c.Instr.Args[1]]
-	sums := before.sums
-	if kept = kept && followsAttention(before.instr, c.Instr); !kept {
-		sums = u.newSums()
-		u.emit([]operand{sums}, func(m *memory) {
-			u.call.LogSumExp = elements[A](m, sums)
-			u.call.Run()
-		})
-	}
-	run := u.call
-	run.LogSumExpStrides = [3]int{run.Heads * run.Queries, run.Queries, 1}
 	g := &attention.Gradient[T, A]{}
 	results := []*headsResult[T]{
-		newHeadsResult(c, &g.DQ, run.Heads, u.lead), newHeadsResult(c, &g.DK, run.KVHeads, u.shared), newHeadsResult(c, &g.DV, run.KVHeads, u.shared),
+		newHeadsResult(c, &g.DQ, u.call.Heads, u.lead), newHeadsResult(c, &g.DK, u.call.KVHeads, u.shared), newHeadsResult(c, &g.DV, u.call.KVHeads, u.shared),
 	}
-	var writes []operand
+	var writes, slopes []operand
 	for _, r := range results {
 		writes = append(writes, r.made)
 	}
-	u.emit(writes, func(m *memory) {
-		bindHeads(m, &g.Grad, grad)
-		bindHeads(m, &run.Out, out)
-		run.LogSumExp = elements[A](m, sums)
+	if key, ok := c.meetsMaskGradient(); ok {
+		slopes = append(slopes, c.l.bytesTemp(sizeOf[A](), u.scores()))
+		c.l.slopes[key] = slopes[0]
+	}
+	u.emitGradient(g, append(writes, slopes...), func(m *memory) {
 		for _, r := range results {
 			if r.wanted {
 				r.to.Data = elements[T](m, r.made)
 			}
 		}
-		g.Call = *run
-		g.Run()
-		*g = attention.Gradient[T, A]{DQ: g.DQ, DK: g.DK, DV: g.DV}
-		g.DQ.Data, g.DK.Data, g.DV.Data = nil, nil, nil
-	}, operand{buf: grad.Buf}, operand{buf: out.Buf}, sums)
+		if len(slopes) > 0 {
+			g.DMask = elements[A](m, slopes[0])
+		}
+	})
 	for _, r := range results {
 		if r.wanted && r.repeated {
 			sumHeads[A](c, r)
 		}
 	}
+}
+
+// scores returns how many there are.
+func (u *attentionRun[T, A]) scores() int {
+	return u.call.Batch * u.call.Heads * u.call.Queries * u.call.Keys
+}
+
+// emitGradient adds a step that computes what bind asks for. The sums that it needs are kept or made.
+func (u *attentionRun[T, A]) emitGradient(g *attention.Gradient[T, A], writes []operand, bind func(m *memory)) {
+	c, run := u.c, u.call
+	grad, out := c.heads(c.Operands[0], u.lead), c.heads(c.Operands[1], u.lead)
+	before, kept := c.l.sums[c.Instr.Args[1]]
+	sums := before.sums
+	if kept && slices.Equal(before.instr.Args, c.Instr.Args[2:]) && before.instr.Attr == c.Instr.Attr {
+		run.LogSumExpStrides = [3]int{run.Heads * run.Queries, run.Queries, 1}
+	} else {
+		sums = u.newSums()
+		u.emit([]operand{sums}, func(m *memory) {
+			run.LogSumExp = elements[A](m, sums)
+			run.Run()
+		})
+	}
+	u.emit(writes, func(m *memory) {
+		bindHeads(m, &g.Grad, grad)
+		bindHeads(m, &run.Out, out)
+		run.LogSumExp = elements[A](m, sums)
+		bind(m)
+		g.Call = *run
+		g.Run()
+		*g = attention.Gradient[T, A]{DQ: g.DQ, DK: g.DK, DV: g.DV}
+		g.DQ.Data, g.DK.Data, g.DV.Data = nil, nil, nil
+	}, operand{buf: grad.Buf}, operand{buf: out.Buf}, sums)
 }
 
 // headsResult is the gradient of query, key or value.
@@ -167,4 +207,66 @@ func (r *headsResult[T]) place(i int) int {
 		i /= n
 	}
 	return at
+}
+
+// maskBackwards sums the gradients of scores to that of the mask, which is added to them. They were computed with
+// those of query, key and value, if these were computed before.
+func maskBackwards[T attention.Element, A attention.Float](c *call) {
+	u := attended[T, A](c, c.Operands[2:], c.Operands[1].Shape)
+	slopes, made := c.l.slopes[c.Instr.Out]
+	if !made {
+		slopes = c.l.bytesTemp(sizeOf[A](), u.scores())
+		g := &attention.Gradient[T, A]{}
+		u.emitGradient(g, []operand{slopes}, func(m *memory) { g.DMask = elements[A](m, slopes) })
+	}
+	wide := &call{c.Inner(nil, []ir.Shape{c.Shapes[0].WithDType(loop.ComputeDType(c.Shapes[0].DType()))}), c.l}
+	dst, m := wide.result(), c.l.mem
+	full := append(slices.Clone(u.lead), u.call.Queries, u.call.Keys)
+	rows, steps := rowsOnto(full, c.Shapes[0].Dims())
+	c.emit(1, 1, []operand{dst}, []operand{slopes}, func(_, _ int) {
+		sumRows(elements[A](m, dst), elements[A](m, slopes), rows, steps, u.call.Keys)
+	})
+	c.Results = append(c.Results, c.l.cast(c.Instr, wide.Results[0], c.Shapes[0].DType()))
+}
+
+// rowsOnto returns the dimensions of rows, and how far apart each has its elements in a tensor that is repeated to
+// full; the last is for elements of a row.
+func rowsOnto(full, dims []int) (rows, steps []int) {
+	steps = make([]int, len(full))
+	step := 1
+	for d, own := len(full)-1, len(dims)-1; own >= 0; d, own = d-1, own-1 {
+		if dims[own] == full[d] {
+			steps[d] = step
+		}
+		step *= dims[own]
+	}
+	return full[:len(full)-1], steps
+}
+
+// sumRows adds rows of n elements to where they belong.
+func sumRows[A attention.Float](dst, src []A, rows, steps []int, n int) {
+	clear(dst)
+	if n == 0 {
+		return
+	}
+	last := steps[len(rows)]
+	for i := range len(src) / n {
+		at := 0
+		for d, r := len(rows)-1, i; d >= 0; d-- {
+			at += r % rows[d] * steps[d]
+			r /= rows[d]
+		}
+		row := src[i*n:][:n]
+		switch x := any(row).(type) {
+		case []float32:
+			if last == 1 {
+				to := any(dst).([]float32)[at:][:n]
+				vec.Add(to, to, x)
+				continue
+			}
+		}
+		for j, v := range row {
+			dst[at+j*last] += v
+		}
+	}
 }

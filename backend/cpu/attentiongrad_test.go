@@ -58,6 +58,23 @@ func TestAttentionGradients(t *testing.T) {
 			%1, %2, %3 = _scaled_dot_product_attention_backward(%0, %0, %q, %k, %k, %m)
 			%4 = _scaled_dot_product_attention_mask_backward(%0, %0, %q, %k, %k, %m)
 			return %1, %2, %3, %4`,
+		"a mask's before the others'": `%q = parameter "q" : D[2,3,130,8]
+			%k = parameter "k" : D[2,3,7,8]
+			%m = parameter "m" : D[3,130,7]
+			%0 = scaled_dot_product_attention(%q, %k, %k, %m)
+			%4 = _scaled_dot_product_attention_mask_backward(%0, %0, %q, %k, %k, %m)
+			%1, %2, %3 = _scaled_dot_product_attention_backward(%0, %0, %q, %k, %k, %m)
+			return %4, %1, %2, %3`,
+		"masks of keys": `%q = parameter "q" : D[2,5,8]
+			%k = parameter "k" : D[2,7,8]
+			%m = parameter "m" : D[1,1,7]
+			%n = parameter "n" : D[2,5,1]
+			%0 = scaled_dot_product_attention(%q, %k, %k, %m)
+			%1 = _scaled_dot_product_attention_mask_backward(%q, %0, %q, %k, %k, %m)
+			%2 = scaled_dot_product_attention(%q, %k, %k, %n)
+			%3, %4, %5 = _scaled_dot_product_attention_backward(%q, %2, %q, %k, %k, %n)
+			%6 = _scaled_dot_product_attention_mask_backward(%q, %2, %q, %k, %k, %n)
+			return %1, %3, %4, %5, add(%6, %n)`,
 		"without attention": `%q = parameter "q" : D[2,70,8]
 			%k = parameter "k" : D[2,7,8]
 			%p = softmax(mul(matmul(%q, permute(%k, [0,2,1])), 2.0), -1)

@@ -104,6 +104,8 @@ type lowering struct {
 	order *int
 	// sums are those that attentions keep for their gradients, by their results.
 	sums map[graph.ID]savedSums
+	// slopes are gradients of scores that were computed for gradients of masks, by the latter.
+	slopes map[graph.ID]operand
 	// steadyFilters says that the filters of convolutions are likely to be the same for many runs.
 	steadyFilters bool
 	// workers is the number of goroutines that a step is cut for if its results

@@ -19,6 +19,7 @@ type Gradient[T Element, A Float] struct {
 	Call[T, A]
 	Grad       Tensor[T] // of Out
 	DQ, DK, DV Tensor[T]
+	DMask      []A // of each score, dense; for calls that are not causal
 
 	blocks, keyBlocks int // of the queries that meet the same keys, and of these
 	// A unit is all that belongs to the keys of one head; or, where there are few of these, a block
@@ -73,10 +74,10 @@ func (g *Gradient[T, A]) Do(lo, hi int) {
 		head, at := i/each, i%each
 		switch {
 		case !g.apart:
-			s.wants(g.DQ.Data != nil, true)
+			s.wants(true, true)
 			s.run(head, 0, g.blocks, 0, g.Keys)
 		case at < g.blocks:
-			s.wants(g.DQ.Data != nil, false)
+			s.wants(true, false)
 			s.run(head, at, at+1, 0, g.Keys)
 		default:
 			s.wants(false, true)
@@ -96,18 +97,19 @@ type slopes[T Element, A Float] struct {
 	// The elements of rows in whole half panels.
 	dim, valueDim int
 	// What the unit is to compute, and the keys that it meets.
-	dq, dk, dv bool
-	lo, hi     int
-	met        int // of these, by the blocks of queries before
+	dq, dk, dv, dmask bool
+	lo, hi            int
+	met               int // of these, by the blocks of queries before
 }
 
 func (s *slopes[T, A]) wants(queries, keys bool) {
-	s.dq, s.dk, s.dv = queries, keys && s.g.DK.Data != nil, keys && s.g.DV.Data != nil
+	s.dq, s.dmask = queries && s.g.DQ.Data != nil, queries && s.g.DMask != nil
+	s.dk, s.dv = keys && s.g.DK.Data != nil, keys && s.g.DV.Data != nil
 }
 
 // run computes what blocks of queries of a head and the keys from lo to hi-1 have to do with each other.
 func (s *slopes[T, A]) run(head, first, end, lo, hi int) {
-	if !s.dq && !s.dk && !s.dv {
+	if !s.dq && !s.dk && !s.dv && !s.dmask {
 		return
 	}
 	w := s.w
@@ -178,6 +180,9 @@ func (s *slopes[T, A]) queries() {
 		}
 		if s.dk {
 			s.sum(w.keySums[(k-s.lo)*s.dim:], n, s.dim, factors{slopes, s.block * size, size}, factors{start(w.queryRows), 0, s.dim * size}, s.n, fresh)
+		}
+		if s.dmask {
+			s.storeSlopes(k, n)
 		}
 		if s.dq {
 			s.sum(w.sums, s.n, s.dim, factors{slopes, size, s.block * size}, keys, n, k == s.lo)
@@ -283,5 +288,15 @@ func (s *slopes[T, A]) storeKeys(t *Tensor[T], sums []A, dim int, scale A) {
 	width := s.whole(dim)
 	for i := range s.hi - s.lo {
 		s.put(t, t.at(s.batch, s.kv, s.lo+i), sums[i*width:][:dim], scale)
+	}
+}
+
+// storeSlopes writes the gradients of the scores of n keys from k on.
+func (s *slopes[T, A]) storeSlopes(k, n int) {
+	for i := 0; i < s.n; {
+		head, q := s.column(i)
+		each := min(s.n-i, s.Queries-q)
+		gemm.Transpose(s.g.DMask[((s.batch*s.Heads+head)*s.Queries+q)*s.Keys+k:], s.Keys, s.w.slopes[i:], s.block, n, each)
+		i += each
 	}
 }

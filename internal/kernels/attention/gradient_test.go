@@ -12,7 +12,8 @@ import (
 )
 
 // slopesOf returns the gradients of q, k and v by their definition, given those of the result.
-func (o *operands) slopesOf(grad []float64) (dq, dk, dv []float64) {
+func (o *operands) slopesOf(grad []float64) (dq, dk, dv, dmask []float64) {
+	dmask = make([]float64, len(o.mask))
 	dq, dk, dv = make([]float64, len(o.q)), make([]float64, len(o.k)), make([]float64, len(o.v))
 	for i := range o.want {
 		head := i / o.queries
@@ -28,7 +29,8 @@ func (o *operands) slopesOf(grad []float64) (dq, dk, dv []float64) {
 				continue
 			}
 			p := math.Exp(score - o.sums[i])
-			slope := p * (dot(g, v) - dot(g, o.want[i])) * o.scale
+			dmask[i*o.keys+j] = p * (dot(g, v) - dot(g, o.want[i]))
+			slope := dmask[i*o.keys+j] * o.scale
 			for d := range q {
 				dq[i*o.dim+d] += slope * k[d]
 				dk[(kv*o.keys+j)*o.dim+d] += slope * q[d]
@@ -38,7 +40,7 @@ func (o *operands) slopesOf(grad []float64) (dq, dk, dv []float64) {
 			}
 		}
 	}
-	return dq, dk, dv
+	return dq, dk, dv, dmask
 }
 
 func dot(x, y []float64) (sum float64) {
@@ -78,14 +80,22 @@ func gradientOf[T Element, A Float](o *operands, grad []float64, set *tile.Set[A
 }
 
 // wantedGradient is what a gradient must be: those of the result, of q, of k and of v.
-type wantedGradient struct{ of, q, k, v []float64 }
+type wantedGradient struct{ of, q, k, v, mask []float64 }
 
 func checkGradient[T Element, A Float](t *testing.T, o *operands, want *wantedGradient, set *tile.Set[A], order [4]int, workers int, eps float64) {
 	t.Helper()
 	g := gradientOf[T, A](o, want.of, set, order, workers)
+	if o.mode.mask && !o.causal {
+		g.DMask = make([]A, len(o.mask))
+	}
 	if n := g.Units(); n > 0 {
 		g.Do(n/2, n)
 		g.Do(0, n/2)
+	}
+	for i, got := range g.DMask {
+		if !(math.Abs(float64(got)-want.mask[i]) <= 4*eps*max(1, math.Abs(want.mask[i]))) {
+			t.Fatalf("%v %s order %v, %d workers: element %d of the gradient of scores is %v, want %v", o.shape, o.name, order, workers, i, got, want.mask[i])
+		}
 	}
 	for _, x := range []struct {
 		name string
@@ -123,7 +133,7 @@ func TestGradient(t *testing.T) {
 		for j, m := range some {
 			o, workers := newOperands(s, m), 1+(i+j)%2*8
 			want := &wantedGradient{of: random(rand.New(rand.NewPCG(8, 8)), len(o.want)*o.value)}
-			want.q, want.k, want.v = o.slopesOf(want.of)
+			want.q, want.k, want.v, want.mask = o.slopesOf(want.of)
 			large := max(1, math.Abs(m.scale))
 			for k, set := range tile.Sets[float32]() {
 				checkGradient[float32](t, o, want, set, orders[(i+j+k)%3], workers, 3e-6*large)
