@@ -234,7 +234,7 @@ simple("confusion_matrix", lambda i, j: (F.one_hot(i, 31)[:, :, None] * F.one_ho
 simple("gather_last_tokens", lambda x, n: x[torch.arange(301), n], lambda: rand(301, 63, 130), lambda: ints(63, 301))
 simple("gather_multiplied", lambda x, i, y: x.gather(1, i) * y, lambda: rand(701, 901), lambda: ints(901, 701, 603), lambda: rand(701, 603))
 simple("table_of_u8", lambda x, t: t[x.long()], lambda: ints(256, 700, 901, dtype=U8), lambda: rand(256))
-simple("scatter_rows_into", lambda x, i, s: x.scatter(0, i[:, None].expand(-1, 97), s), lambda: rand(9001, 97), lambda: ints(9001, 3001), lambda: rand(3001, 97))
+simple("scatter_rows_into", lambda x, i, s: x.scatter(0, i[:, None].expand(-1, 97), s), lambda: rand(9001, 97), lambda: torch.randperm(9001)[:3001], lambda: rand(3001, 97))
 simple("index_add_weighted", lambda i, x, w: torch.zeros(701, 45).index_add(0, i, x * w[:, None]), lambda: ints(701, 20011), lambda: rand(20011, 45), lambda: rand(20011))
 simple("experts_of_5", lambda x, r, w: experts(x, r, w), lambda: rand(403, 96), lambda: rand(96, 5), lambda: rand(5, 96, 130) / 10)
 simple("router_top2", lambda x: router(x), lambda: rand(10007, 16))
