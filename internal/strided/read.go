@@ -32,7 +32,7 @@ func Read[T Bits](dst, src []T, v *View, start int) {
 				return
 			}
 		}
-		if i == 0 && step == 1 && 1 < n && n <= fewElements {
+		if i == 0 && step == 1 && shortRun[T](n) {
 			if k := readShort(dst, src, v, &at, pos); k > 0 {
 				dst = dst[k:]
 				pos += k / n * v.Strides[last-1]
@@ -160,8 +160,8 @@ func readRepeated[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int 
 	return most * n
 }
 
-// readShort is Read from a coordinate on while runs of two to fewElements adjacent elements follow each other. It returns
-// how many of dst it has set.
+// readShort is Read from a coordinate on while short runs of adjacent elements follow each other. It returns how many of
+// dst it has set.
 func readShort[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int {
 	last := v.Rank - 1
 	if last == 0 {
@@ -169,13 +169,15 @@ func readShort[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int {
 	}
 	n, down := v.Dims[last], v.Strides[last-1]
 	most := min(v.Dims[last-1]-at[last-1]-1, len(dst)/n)
-	switch n {
-	case 2:
+	switch {
+	case n > fewElements:
+		readBlocks(dst, src, pos, n, down, most)
+	case n == 2:
 		for i := range most {
 			from, to := src[pos+i*down:][:2], dst[2*i:][:2]
 			to[0], to[1] = from[0], from[1]
 		}
-	case 3:
+	case n == 3:
 		for i := range most {
 			from, to := src[pos+i*down:][:3], dst[3*i:][:3]
 			to[0], to[1], to[2] = from[0], from[1], from[2]
@@ -188,6 +190,35 @@ func readShort[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int {
 	}
 	at[last-1] += most
 	return most * n
+}
+
+// readBlocks copies runs of n adjacent elements, from down elements apart, by blocks of which the last two overlap.
+func readBlocks[T Bits](dst, src []T, pos, n, down, runs int) {
+	if runs <= 0 {
+		return
+	}
+	size := int(unsafe.Sizeof(src[0]))
+	_, _, _ = src[pos:pos+n], src[pos+(runs-1)*down:][:n], dst[:runs*n]
+	bytes := n * size
+	for i := range runs {
+		from, to := unsafe.Pointer(&src[pos+i*down]), unsafe.Pointer(&dst[i*n])
+		if bytes < 16 {
+			first, last := *(*[8]byte)(from), *(*[8]byte)(unsafe.Add(from, bytes-8))
+			*(*[8]byte)(to), *(*[8]byte)(unsafe.Add(to, bytes-8)) = first, last
+			continue
+		}
+		for b := 0; b < bytes-16; b += 16 {
+			*(*[16]byte)(unsafe.Add(to, b)) = *(*[16]byte)(unsafe.Add(from, b))
+		}
+		*(*[16]byte)(unsafe.Add(to, bytes-16)) = *(*[16]byte)(unsafe.Add(from, bytes-16))
+	}
+}
+
+// shortRun reports whether readShort is for runs of n adjacent elements.
+func shortRun[T Bits](n int) bool {
+	var one T
+	bytes := n * int(unsafe.Sizeof(one))
+	return 1 < n && n <= fewElements || 8 <= bytes && bytes <= fewBytes
 }
 
 // repeatTransposed is Read of a View that repeats the elements of a Transposed one, which are read first.
@@ -220,6 +251,9 @@ const fewRepeats = 16
 // fewElements is how long runs of adjacent elements are at most for a call of copy for each to cost more
 // than a loop.
 const fewElements = 4
+
+// fewBytes is how long runs are at most for a call of copy for each to cost more than moving blocks.
+const fewBytes = 128
 
 // readTransposed is Read by squares.
 func readTransposed[T Bits](dst, src []T, v *View, start int) bool {

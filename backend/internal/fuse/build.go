@@ -308,6 +308,9 @@ func (b *builder) operand(id graph.ID) int {
 		} else if once, ok := apart(&v.View); ok {
 			v = b.gs.b.Copy(b.dtype(id), Value{v.Buf, once})
 			v.View = v.View.Expand(dims)
+		} else if repeated, ok := repeat(&v.View); ok && !b.g.reduced {
+			v = b.gs.b.Copy(b.dtype(id), Value{v.Buf, repeated})
+			v.View = v.View.Expand(dims)
 		}
 		if b.g.reduced && !reducedMerge(&v.View, &b.g.mask) {
 			v = b.gs.b.Copy(b.dtype(id), v)

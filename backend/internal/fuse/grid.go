@@ -128,6 +128,34 @@ func usedOnce(v *strided.View) (once strided.View, uses int) {
 	return once, uses
 }
 
+const (
+	// shortRow is how long rows are at most that cost more to begin than to go through, and fewRepeated how
+	// many elements an operand is repeated to at most.
+	shortRow, fewRepeated = 32, 1 << 14
+	// repeatUses is how often what is repeated is read, at least.
+	repeatUses = 16
+)
+
+// repeat returns an operand that has the same short row for all of a dimension, as the numbers of an
+// image's channels that lie last, with the row as often as the dimension is long: rows may be joined then.
+func repeat(v *strided.View) (repeated strided.View, ok bool) {
+	last := v.Rank - 1
+	for last > 0 && v.Dims[last] == 1 {
+		last--
+	}
+	before := last - 1
+	for before >= 0 && v.Dims[before] == 1 {
+		before--
+	}
+	if before < 0 || v.Dims[last] > shortRow || v.Strides[last] == 0 || v.Strides[before] != 0 {
+		return repeated, false
+	}
+	repeated, _ = usedOnce(v)
+	repeated.Dims[before] = v.Dims[before]
+	n := repeated.Len()
+	return repeated, n <= fewRepeated && v.Len() >= repeatUses*n
+}
+
 // axisOf returns how the reduction of the marked dimensions maps to lines; not
 // ok if it does not, or there is nothing to reduce.
 func axisOf(s ir.Shape, mask [ir.MaxRank]bool) (axis loop.Axis, ok bool) {
