@@ -56,8 +56,8 @@ func (g *gen) file(v val) *regFile {
 	return &g.regs[0]
 }
 
-// flush allocates registers for the operations of a region and encodes them. A region has no jumps:
-// each val is computed before it is used, and the next use of everything is known. When registers
+// flush allocates registers for the operations of a region and encodes them. But for the loops of
+// while a region has no jumps: each val is computed before it is used, and the next use of everything is known. When registers
 // run out, the one whose content is used last is freed, and its content saved unless it is in
 // memory already.
 func (g *gen) flush(ops []vop) {
@@ -149,6 +149,19 @@ func (g *gen) evict(v val, next int32) {
 		g.move(v, true)
 	}
 	in.reg = x64.NoReg
+}
+
+// evictAll frees all registers that are not pinned.
+func (g *gen) evictAll() {
+	for i := range g.regs {
+		f := &g.regs[i]
+		for _, r := range f.order[:f.free] {
+			if v := f.held[r]; v != none {
+				g.evict(v, f.next[r])
+				f.held[r] = none
+			}
+		}
+	}
 }
 
 // move stores a val to its slot or loads it from there.
@@ -244,6 +257,9 @@ func (g *gen) spare(v val) bool {
 
 // encode emits one operation.
 func (g *gen) encode(o *vop, pos int32) {
+	if o.loops {
+		g.evictAll()
+	}
 	if o.scalar != 0 {
 		g.scalars[o.scalar-1]()
 		return

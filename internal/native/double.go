@@ -53,7 +53,7 @@ func rare() map[ir.Op]emitters {
 		rows[op] = onDoubles(f, wide[op])
 	}
 	pow := rows[aten.Pow]
-	pow.i, pow.wrap = func(g *gen, w int, x []val) val { return g.powSingly(w, x[0], x[1]) }, true
+	pow.i, pow.wrap = powInt, true
 	rows[aten.Pow] = pow
 	return rows
 }

@@ -57,6 +57,8 @@ type vop struct {
 	// scalar emits code on the scratch registers, if not 0: the number, plus 1, of a function among
 	// the scalars of gen. op is NoOp.
 	scalar int32
+	// loops says that a loop begins here, in whose turns no val is in a register at first.
+	loops bool
 	// next has, for t, a, b and c and for dst, the next op of the region that uses
 	// it.
 	next [5]int32

@@ -35,10 +35,10 @@ func (g *gen) copiesOf(body region) (copies, held int) {
 }
 
 // heldBy returns how many vector and mask registers a copy of a body holds, if copies can be
-// interleaved at all: the bounce buffer is one for all of them.
+// interleaved at all: the bounce buffer is one for all of them, and a loop can't hold another's turns.
 func (g *gen) heldBy(body region) (vecs, masks int, ok bool) {
 	for i := range body {
-		if body[i].mem == bounce {
+		if body[i].mem == bounce || body[i].loops {
 			return 0, 0, false
 		}
 	}

@@ -6,42 +6,29 @@ import (
 	"github.com/loris-ml/loris/internal/native/x64"
 )
 
-// lanewise computes integers lane by lane: one emits what makes RAX, x's element,
-// and RBX, y's, the result in RAX. Elements of 32 bits are sign-extended. y is the
-// element of y in memory; RDX is free. Where all lanes of some, unless that is none, are 0, nothing is
-// computed, and the result is x.
-func (g *gen) lanewise(w int, x, y, some val, one func(a *x64.Asm, y x64.Mem)) val {
+// lanewise computes integers of 64 bits lane by lane: one emits what makes RAX, x's element,
+// and RBX, y's, the result in RAX. y is the element of y in memory; RDX is free. Where all lanes of
+// some are 0, nothing is computed, and the result is x.
+func (g *gen) lanewise(x, y, some val, one func(a *x64.Asm, y x64.Mem)) val {
+	const w = 8
 	n := max(g.vl(w), 16)
 	xs, ys, ss := g.newSlot(), g.newSlot(), g.newSlot()
 	slot := func(at int32) addr { return g.addr(place{arg: -1, mem: inSpill(at)}) }
 	g.add(vop{op: x64.MOVUPSst, len: n, b: x, mem: slot(xs), store: true})
 	g.add(vop{op: x64.MOVUPSst, len: n, b: y, mem: slot(ys), store: true})
-	if some != none {
-		g.add(vop{op: x64.MOVUPSst, len: n, b: some, mem: slot(ss), store: true})
-	}
+	g.add(vop{op: x64.MOVUPSst, len: n, b: some, mem: slot(ss), store: true})
 	lane := func(at int32) x64.Mem {
 		return x64.Mem{Base: spillBase, Index: x64.R8, Scale: uint8(w), Disp: at}
 	}
 	g.scalar(func() {
 		a := &g.asm
 		top, end := a.Label(), a.Label()
-		if some != none {
-			a.MovLoad(x64.RAX, inSpill(ss))
-			for at := int32(8); at < int32(n); at += 8 {
-				a.ArithLoad(x64.Or, x64.RAX, inSpill(ss+at))
-			}
-			a.JumpIf(x64.Zero, end)
-		}
+		g.orWords(ss, n)
+		a.JumpIf(x64.Zero, end)
 		a.MovImm(x64.R8, 0)
 		a.Bind(top)
 		a.LoadSize(x64.RAX, lane(xs), w)
 		a.LoadSize(x64.RBX, lane(ys), w)
-		if w == 4 {
-			for _, r := range []x64.Reg{x64.RAX, x64.RBX} {
-				a.ShiftImm(x64.Shl, r, 32)
-				a.ShiftImm(x64.Sar, r, 32)
-			}
-		}
 		one(a, lane(ys))
 		a.StoreSize(lane(xs), x64.RAX, w)
 		a.ArithImm(x64.Add, x64.R8, 1)
@@ -76,7 +63,7 @@ func (g *gen) divide64(x, y val, floor, rest bool) val {
 
 // divideSingly divides the lanes of x by those of y in a loop, if one of some is not 0.
 func (g *gen) divideSingly(x, y, some val, floor, rest bool) val {
-	return g.lanewise(8, x, y, some, func(a *x64.Asm, lane x64.Mem) {
+	return g.lanewise(x, y, some, func(a *x64.Asm, lane x64.Mem) {
 		next, minus, done := a.Label(), a.Label(), a.Label()
 		a.ArithImm(x64.Cmp, x64.RBX, 0)
 		a.JumpIf(x64.Zero, next)
@@ -102,39 +89,5 @@ func (g *gen) divideSingly(x, y, some val, floor, rest bool) val {
 			a.Mov(x64.RAX, x64.RDX)
 		}
 		a.Bind(next)
-	})
-}
-
-// powSingly raises the lanes of x to the powers of y by squaring. Negative powers
-// of other numbers than 1 and -1 are 0.
-func (g *gen) powSingly(w int, x, y val) val {
-	return g.lanewise(w, x, y, none, func(a *x64.Asm, _ x64.Mem) {
-		top, even, negative, zero, done := a.Label(), a.Label(), a.Label(), a.Label(), a.Label()
-		a.Mov(x64.RDX, x64.RAX)
-		a.MovImm(x64.RAX, 1)
-		a.ArithImm(x64.Cmp, x64.RBX, 0)
-		a.JumpIf(x64.Less, negative)
-		a.Bind(top)
-		a.ArithImm(x64.Cmp, x64.RBX, 0)
-		a.JumpIf(x64.Zero, done)
-		a.TestImm(x64.RBX, 1)
-		a.JumpIf(x64.Zero, even)
-		a.IMul(x64.RAX, x64.RDX)
-		a.Bind(even)
-		a.IMul(x64.RDX, x64.RDX)
-		a.ShiftImm(x64.Shr, x64.RBX, 1)
-		a.Jump(top)
-		a.Bind(negative)
-		a.ArithImm(x64.Cmp, x64.RDX, 1)
-		a.JumpIf(x64.Zero, done)
-		a.ArithImm(x64.Cmp, x64.RDX, -1)
-		a.JumpIf(x64.NotZero, zero)
-		a.TestImm(x64.RBX, 1)
-		a.JumpIf(x64.Zero, done)
-		a.MovImm(x64.RAX, -1)
-		a.Jump(done)
-		a.Bind(zero)
-		a.MovImm(x64.RAX, 0)
-		a.Bind(done)
 	})
 }

@@ -110,6 +110,7 @@ func init() {
 			return g.op2(by(w, x64.PXORD, x64.PXORQ), g.vl(w), x[0], g.konst(w, math.MaxUint64))
 		}, b: notB, wrap: true},
 		aten.BitwiseLeftShift:  {i: shiftLeft, wrap: true},
+		aten.Gcd:               {i: gcdInt, wrap: true},
 		aten.BitwiseRightShift: {i: shiftRight},
 
 		aten.Signbit: {

@@ -107,6 +107,10 @@ const (
 	PXORD
 	PXORQ
 	PMINSD
+	PMINUD
+	PMINUQ
+	PMAXUD
+	PMAXUQ
 	PMAXSD
 	PMINSQ
 	PMAXSQ
@@ -128,6 +132,7 @@ const (
 	PSLLVD
 	PSRAVD
 	PSLLVQ
+	PSRLVD
 	PSRLVQ
 	PSRAVQ
 	PMOVZXBD
@@ -238,6 +243,8 @@ var ops = [numOps]enc{
 	PXORD: {"pxord", 1, 1, 0xef, 0, 0, 4, 0, 0}, PXORQ: {"pxorq", 1, 1, 0xef, 0, 1, 8, 0, 0},
 	PMINSD: {"pminsd", 1, 2, 0x39, 0, 0, 4, 0, 0}, PMINSQ: {"pminsq", 1, 2, 0x39, 0, 1, 8, 0, onlyEVEX},
 	PMAXSD: {"pmaxsd", 1, 2, 0x3d, 0, 0, 4, 0, 0}, PMAXSQ: {"pmaxsq", 1, 2, 0x3d, 0, 1, 8, 0, onlyEVEX},
+	PMINUD: {"pminud", 1, 2, 0x3b, 0, 0, 4, 0, 0}, PMINUQ: {"pminuq", 1, 2, 0x3b, 0, 1, 8, 0, onlyEVEX},
+	PMAXUD: {"pmaxud", 1, 2, 0x3f, 0, 0, 4, 0, 0}, PMAXUQ: {"pmaxuq", 1, 2, 0x3f, 0, 1, 8, 0, onlyEVEX},
 	PABSD: {"pabsd", 1, 2, 0x1e, 0, 0, 4, 0, 0}, PABSQ: {"pabsq", 1, 2, 0x1f, 0, 1, 8, 0, onlyEVEX},
 	PCMPEQD: {"pcmpeqd", 1, 1, 0x76, 0, 0, 0, 0, onlyVEX}, PCMPEQQ: {"pcmpeqq", 1, 2, 0x29, 0, 1, 0, 0, onlyVEX},
 	PCMPGTD: {"pcmpgtd", 1, 1, 0x66, 0, 0, 0, 0, onlyVEX}, PCMPGTQ: {"pcmpgtq", 1, 2, 0x37, 0, 1, 0, 0, onlyVEX},
@@ -247,6 +254,7 @@ var ops = [numOps]enc{
 	PSRAD: {"psrad", 1, 1, 0x72, 0, 0, 0, 8 + 4, hasImm | noMem}, PSLLQ: {"psllq", 1, 1, 0x73, 0, 1, 0, 8 + 6, hasImm | noMem},
 	PSRLQ:  {"psrlq", 1, 1, 0x73, 0, 1, 0, 8 + 2, hasImm | noMem},
 	PSLLVD: {"psllvd", 1, 2, 0x47, 0, 0, 4, 0, 0}, PSRAVD: {"psravd", 1, 2, 0x46, 0, 0, 4, 0, 0},
+	PSRLVD: {"psrlvd", 1, 2, 0x45, 0, 0, 4, 0, 0},
 	PSLLVQ: {"psllvq", 1, 2, 0x47, 1, 1, 8, 0, 0}, PSRLVQ: {"psrlvq", 1, 2, 0x45, 1, 1, 8, 0, 0}, PSRAVQ: {"psravq", 1, 2, 0x46, 0, 1, 8, 0, onlyEVEX},
 	PMOVZXBD: {"pmovzxbd", 1, 2, 0x31, 0, 0, 0, 0, 0}, PMOVSXBD: {"pmovsxbd", 1, 2, 0x21, 0, 0, 0, 0, 0},
 	PMOVZXWD: {"pmovzxwd", 1, 2, 0x33, 0, 0, 0, 0, 0}, PMOVSXWD: {"pmovsxwd", 1, 2, 0x23, 0, 0, 0, 0, 0},
