@@ -8,9 +8,16 @@ import (
 	"github.com/loris-ml/loris/internal/loop"
 )
 
-// Of returns how a kernel goes over its grid in pieces of about the given number of elements. The
-// operands' buffers must be known.
+// pieceNanos is what a piece of a pointwise kernel should cost at most, in nanoseconds: half of what is
+// worth another processor, so that costly functions of few elements are spread, too.
+const pieceNanos = 15_000
+
+// Of returns how a kernel goes over its grid in pieces of about the given number of elements, fewer
+// where pointwise ones cost much. The operands' buffers must be known.
 func Of(k *fuse.Kernel, piece int) *loop.Nest {
+	if k.Loop.Axis == loop.None {
+		piece = min(piece, int(pieceNanos/max(k.Cost, 0.1)))
+	}
 	n := &loop.Nest{Rows: k.Grid.Rows.N, Cols: k.Grid.Cols.N, Units: cut(&k.Grid, k.Loop.Axis, k.Parts, piece)}
 	for _, o := range k.Grid.Outer {
 		n.Outer = append(n.Outer, o.N)

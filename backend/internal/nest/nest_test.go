@@ -49,3 +49,20 @@ func TestHintStreams(t *testing.T) {
 		}
 	}
 }
+
+// TestCostlyPieces holds that kernels of costly functions are cut into smaller pieces, and that
+// reductions are not, whatever they cost.
+func TestCostlyPieces(t *testing.T) {
+	const n = 1 << 14
+	for _, c := range []struct {
+		axis loop.Axis
+		cost float64
+		want int
+	}{{loop.None, 0.5, 1}, {loop.None, 5, 6}, {loop.Columns, 5, 1}} {
+		k := &fuse.Kernel{Loop: &loop.Kernel{Axis: c.axis}, Cost: c.cost, Parts: 1}
+		k.Grid.Rows.N, k.Grid.Cols.N = 1, n
+		if u := Of(k, n).Units; u.Rows*u.Cols != c.want {
+			t.Errorf("%v at %v ns: %d pieces, want %d", c.axis, c.cost, u.Rows*u.Cols, c.want)
+		}
+	}
+}
