@@ -41,7 +41,7 @@ func byHalves(d, e []float64) (values []float64, vectors *Matrix, ok bool) {
 func (h *halves) solve(lo, hi int) bool {
 	n := hi - lo
 	if n <= leaf {
-		if !implicitQL(h.d[lo:hi], h.e[lo:hi-1], &Matrix{Data: h.z.at(lo, lo), Rows: n, Cols: n, Stride: h.z.Stride}) {
+		if v := (&Matrix{Data: h.z.at(lo, lo), Rows: n, Cols: n, Stride: h.z.Stride}); !v.implicitQL(h.d[lo:hi], h.e[lo:hi-1]) {
 			return false
 		}
 		for i := range n {

@@ -108,7 +108,7 @@ func (s *schur) shifts(step int) (x, y complex128) {
 	if step%10 == 0 {
 		size := math.Abs(c) + math.Abs(s.h.at(s.hi-1, s.hi-2)[0])
 		if step%20 != 0 {
-			a, _, _, d = s.corner(s.lo)
+			a, _, _, _ = s.corner(s.lo)
 			size = math.Abs(s.h.at(s.lo+1, s.lo)[0]) + math.Abs(s.h.at(s.lo+2, s.lo+1)[0])
 			d = a
 		}

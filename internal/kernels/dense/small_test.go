@@ -1,6 +1,7 @@
 package dense
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -113,6 +114,37 @@ func same(t *testing.T, what string, got []float64, m *Matrix) {
 	for i, v := range got {
 		if v != want[i] {
 			t.Fatalf("%s: element %d of %d×%d is %v, want %v", what, i, m.Rows, m.Cols, v, want[i])
+		}
+	}
+}
+
+// TestSmallSymmetric holds the eigenvalues to those of the form for larger matrices, and the vectors to what
+// they are.
+func TestSmallSymmetric(t *testing.T) {
+	for n := range Small + 1 {
+		for name, a := range hard(n) {
+			a.Mirror(true)
+			what := fmt.Sprint(n, " ", name)
+			want, _, _ := Symmetric(copied(a), false)
+			x, values, v, room := make([]float64, n*n), make([]float64, n), make([]float64, n*n), make([]float64, RoomOfSymmetric(n))
+			a.To(x)
+			if !SmallSymmetric(x, n, values, nil, room) {
+				t.Fatalf("%s: nothing found", what)
+			}
+			ascending(t, what, values)
+			sameValues(t, what, values, want)
+			a.To(x)
+			if !SmallSymmetric(x, n, values, v, room) {
+				t.Fatalf("%s: no vectors found", what)
+			}
+			ascending(t, what, values)
+			sameValues(t, what, values, want)
+			vectors := From(v, n, n)
+			orthogonal(t, what, vectors)
+			nearTo(t, what, Product(Product(vectors, diagonal(n, n, values)), vectors.Transposed()), a)
+		}
+		if x := []float64{1, math.NaN(), math.NaN(), 2}; n == 2 && SmallSymmetric(x, 2, make([]float64, 2), make([]float64, 4), make([]float64, 12)) {
+			t.Error("vectors of no numbers")
 		}
 	}
 }

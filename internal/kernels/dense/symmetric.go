@@ -103,7 +103,7 @@ func Symmetric(a *Matrix, vectors bool) (values []float64, v *Matrix, ok bool) {
 		values = d
 	case a.Rows <= leaf:
 		v = accumulated(all, a.Rows, a.Rows)
-		ok = implicitQL(d, off, v)
+		ok = v.implicitQL(d, off)
 		values, v = ordered(d, v, cmp.Compare[float64])
 		v = v.Transposed()
 	default:
@@ -230,11 +230,18 @@ func turn(x, y float64) (c, s, r float64) {
 	return x * f, y * f, r
 }
 
-// implicitQL finds the eigenvalues of a matrix of three diagonals, d and e, which d becomes, and turns
-// the rows of v to their vectors.
-func implicitQL(d, e []float64, v *Matrix) bool {
+// implicitQL is the function of this name with the rows of v as what becomes the vectors.
+func (v *Matrix) implicitQL(d, e []float64) bool {
 	n := len(d)
-	cosines, sines := make([]float64, 0, n), make([]float64, 0, n)
+	cosines, sines := make([]float64, n), make([]float64, n)
+	return implicitQL(d, e, cosines, sines, func(first, count int) { v.rotate(first, true, cosines[:count], sines) })
+}
+
+// implicitQL finds the eigenvalues of a matrix of three diagonals, d and e, which d becomes. It calls
+// rotate in each of its steps, which turns a row of what becomes the vectors and the one before it, then that
+// one and the one before, and so on, by a count of angles, the first of cosines and sines.
+func implicitQL(d, e, cosines, sines []float64, rotate func(first, count int)) bool {
+	n := len(d)
 	for l := range n {
 		for step := 0; ; step++ {
 			m := l
@@ -254,7 +261,6 @@ func implicitQL(d, e []float64, v *Matrix) bool {
 			half := (d[l+1] - d[l]) / (2 * e[l])
 			g := d[m] - d[l] + e[l]/(half+math.Copysign(math.Hypot(half, 1), half))
 			c, s, below := 1.0, 1.0, 0.0
-			cosines, sines = cosines[:0], sines[:0]
 			for i := m - 1; i >= l; i-- {
 				f, b := s*e[i], c*e[i]
 				var r float64
@@ -262,7 +268,7 @@ func implicitQL(d, e []float64, v *Matrix) bool {
 				if i < m-1 {
 					e[i+1] = r
 				}
-				cosines, sines = append(cosines, c), append(sines, s)
+				cosines[m-1-i], sines[m-1-i] = c, s
 				g = d[i+1] - below
 				r = (d[i]-g)*s + 2*c*b
 				below = s * r
@@ -271,7 +277,7 @@ func implicitQL(d, e []float64, v *Matrix) bool {
 			}
 			d[l] -= below
 			e[l] = g
-			v.rotate(m, true, cosines, sines)
+			rotate(m, m-l)
 		}
 	}
 	return true

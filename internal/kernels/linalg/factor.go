@@ -23,7 +23,7 @@ var families = map[ir.Op]family{
 	aten.Geqrf:                    {core: []int{2}, make: reflect},
 	aten.LinalgHouseholderProduct: {core: []int{2, 1}, make: product},
 	aten.Ormqr:                    {core: []int{2, 1, 2}, make: applyProduct},
-	aten.LinalgEigh:               {core: []int{2}, make: symmetric, vectors: true},
+	aten.LinalgEigh:               {core: []int{2}, make: symmetric, room: symmetricRoom, vectors: true},
 	aten.LinalgEig:                {core: []int{2}, make: general, vectors: true},
 	aten.LinalgSVD:                {core: []int{2}, make: singular, vectors: true},
 	aten.LinalgMatrixExp:          {core: []int{2}, make: exponential},
@@ -181,8 +181,38 @@ func applyProduct(a ir.Args) kernel {
 	}
 }
 
+// symmetricRoom is for the matrix and its eigenvalues, too.
+func symmetricRoom(a ir.Args) int {
+	n := a.In[0].Dim(-1)
+	if n > dense.Small {
+		return 0
+	}
+	return n*n + n + dense.RoomOfSymmetric(n)
+}
+
 func symmetric(a ir.Args) kernel {
 	n, upper, vectors := a.In[0].Dim(-1), a.Str("UPLO") == "U", a.Bool("compute_v")
+	if n <= dense.Small {
+		return func(_ *parallel.Limiter, in, out [][]float64) error {
+			x, values, v := in[1][:n*n], in[1][n*n:][:n], out[1]
+			for i := range n {
+				for j, f := range in[0][i*n:][:i+1] {
+					if upper {
+						f = in[0][j*n+i]
+					}
+					x[i*n+j], x[j*n+i] = f, f
+				}
+			}
+			if !vectors {
+				v = nil
+			}
+			if !dense.SmallSymmetric(x, n, values, v, in[1][n*n+n:]) {
+				return errNotConverged
+			}
+			copy(out[0], values)
+			return nil
+		}
+	}
 	return func(by *parallel.Limiter, in, out [][]float64) error {
 		x, vectors := dense.New(n, n), vectors && out[1] != nil
 		for i := range n {

@@ -16,7 +16,7 @@ import (
 
 // kernel computes one element of a batch: in are the operands, out the results, which begin as
 // zeros; those that nobody wants are nil. Complex numbers are pairs. It returns an error for data that
-// has no result. by bounds the goroutines that it may share its work among; with nil there is one.
+// has no result. Behind the operands in is the room of the family. by bounds the goroutines that it may share its work among; with nil there is one.
 type kernel func(by *parallel.Limiter, in, out [][]float64) error
 
 // mover is as kernel, but of elements as they lie in the tensors, and results do not begin as zeros.
@@ -31,7 +31,9 @@ type family struct {
 	move func(a ir.Args) mover // in place of make for an op that computes nothing
 	// vectors says that the kernel leaves out all results but that of the values where they are nil.
 	vectors bool
-	cost    func(a ir.Args) float64 // nanoseconds for an element, roughly; nil for a matrix's cube
+	// room is the numbers of memory for its own use that a kernel finds behind the operands; nil for none.
+	room func(a ir.Args) int
+	cost func(a ir.Args) float64 // nanoseconds for an element, roughly; nil for a matrix's cube
 }
 
 // Ops returns the ops that have kernels here.
@@ -56,6 +58,7 @@ type Call struct {
 	mover   mover // if there is one it takes the kernel's place
 	vectors bool  // can be left out
 	in, out []operand
+	room    int // numbers for the kernel's own use
 	rooms   sync.Pool
 }
 
@@ -86,6 +89,9 @@ func New(a ir.Args, outs []ir.Shape) *Call {
 		c.mover = f.move(a)
 	} else {
 		c.kernel = f.make(a)
+	}
+	if f.room != nil {
+		c.room = f.room(a)
 	}
 	for i, v := range a.In {
 		own := batchOf(v.Shape(), f.core[i])
@@ -169,7 +175,7 @@ func (c *Call) computer() (one func(in, out [][]byte, b int) error, done func())
 	}
 	own, _ := c.rooms.Get().(*room)
 	if own == nil {
-		own = &room{converted(c.in), converted(c.out)}
+		own = &room{append(converted(c.in), make([]float64, c.room)), converted(c.out)}
 	}
 	var by *parallel.Limiter
 	if c.Batch == 1 {
