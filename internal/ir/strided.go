@@ -47,6 +47,10 @@ func init() {
 			dims[dim] = count
 			return []Value{b.replaced(a.In[0], b.written(a, dims), dim, start, step)}
 		},
+		VJP: func(b *Builder, a Args, out, grad []Value) []Value {
+			dim, start, count, step := SliceBounds(a)
+			return b.vjpReplaced(a, grad[0], dim, start, count, step)
+		},
 	})
 	register("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", Spec{
 		Category: View,
@@ -56,6 +60,10 @@ func init() {
 			dim, i := selected(a, a.Int("index"))
 			src := b.written(a, slices.Delete(x.Shape().Dims(), dim, dim+1))
 			return []Value{b.replaced(x, b.Unsqueeze(src, dim), dim, i, 1)}
+		},
+		VJP: func(b *Builder, a Args, out, grad []Value) []Value {
+			dim, i := selected(a, a.Int("index"))
+			return b.vjpReplaced(a, grad[0], dim, i, 1, 1)
 		},
 	})
 	register("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", Spec{
@@ -217,4 +225,23 @@ func (b *Builder) scatterEvery(x, src Value, dim, start, step int) Value {
 	dims[dim] = count
 	index := b.Add(b.Mul(b.Iota(count, I64), b.Const(step, I64)), b.Const(start, I64))
 	return b.Scatter(x, dim, b.ExpandAs(b.Reshape(index, dims...), src), src)
+}
+
+// vjpReplaced returns the gradients of self, g with zeros in the place of the slices, and of src, those
+// slices of g. The rule of what replaced records would add up a padded tensor for each part.
+func (b *Builder) vjpReplaced(a Args, g Value, dim, start, count, step int) []Value {
+	src := a.Tensor("src")
+	if count == 0 {
+		return []Value{g, b.fullLike(src, 0)}
+	}
+	backwards := step < 0
+	if backwards {
+		start, step = start+(count-1)*step, -step
+	}
+	of := b.Slice(g, dim, start, start+(count-1)*step+1, step)
+	self := b.replaced(g, b.fullLike(of, 0), dim, start, step)
+	if backwards {
+		of = b.Flip(of, dim)
+	}
+	return []Value{self, b.Cast(b.Reshape(of, src.Shape().Dims()...), src.DType())}
 }
