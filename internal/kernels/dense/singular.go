@@ -147,7 +147,9 @@ type iteration struct {
 // implicitQR finds the singular values of a matrix of two diagonals, d and the e above it, which d
 // becomes but for signs, and turns the rows of u and v to their vectors.
 func implicitQR(d, e []float64, u, v *Matrix) bool {
-	it := iteration{d: d, e: e, u: u, v: v}
+	n := len(d)
+	room := make([]float64, 4*n)
+	it := iteration{d, e, u, v, room[:0:n], room[n : n : 2*n], room[2*n : 2*n : 3*n], room[3*n : 3*n]}
 	steps := 0
 	for hi := len(d) - 1; hi > 0; {
 		lo := hi

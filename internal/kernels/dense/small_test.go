@@ -148,3 +148,31 @@ func TestSmallSymmetric(t *testing.T) {
 		}
 	}
 }
+
+// TestSmallSingular holds singular values to those of the form for larger matrices, and vectors to what they are.
+func TestSmallSingular(t *testing.T) {
+	for _, s := range [][2]int{{1, 1}, {5, 1}, {2, 2}, {3, 3}, {4, 4}, {7, 5}, {16, 2}, {16, 16}} {
+		rows, cols := s[0], s[1]
+		for name, square := range hard(rows) {
+			a, what := New(rows, cols), fmt.Sprint(s, " ", name)
+			for i := range rows {
+				copy(a.row(i), square.row(i))
+			}
+			want, _, _, _ := Singular(copied(a), false, false)
+			x, values, room := make([]float64, rows*cols), make([]float64, cols), make([]float64, RoomOfSingular(rows, cols))
+			for _, vectors := range []bool{false, true} {
+				a.To(x)
+				u, v, ok := SmallSingular(x, rows, cols, values, room, vectors)
+				if !ok {
+					t.Fatalf("%s: nothing found", what)
+				}
+				sameValues(t, what, values, want)
+				if vectors {
+					orthogonal(t, what, u)
+					orthogonal(t, what, v)
+					nearTo(t, what, Product(Product(u.Transposed(), diagonal(rows, cols, values)), v), a)
+				}
+			}
+		}
+	}
+}

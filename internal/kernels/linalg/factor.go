@@ -25,7 +25,7 @@ var families = map[ir.Op]family{
 	aten.Ormqr:                    {core: []int{2, 1, 2}, make: applyProduct},
 	aten.LinalgEigh:               {core: []int{2}, make: symmetric, room: symmetricRoom, vectors: true},
 	aten.LinalgEig:                {core: []int{2}, make: general, vectors: true},
-	aten.LinalgSVD:                {core: []int{2}, make: singular, vectors: true},
+	aten.LinalgSVD:                {core: []int{2}, make: singular, room: singularRoom, vectors: true},
 	aten.LinalgMatrixExp:          {core: []int{2}, make: exponential},
 	aten.FftLine: {core: []int{1}, make: transform, cost: func(a ir.Args) float64 {
 		return 40 * float64(a.In[0].Dim(-1))
@@ -282,9 +282,54 @@ func exact(d ir.DType) float64 {
 	return 0x1p-53
 }
 
+// singularRoom is for the matrix and its singular values, too.
+func singularRoom(a ir.Args) int {
+	m, n := sizes(a.In[0])
+	if max(m, n) > dense.Small {
+		return 0
+	}
+	return m*n + min(m, n) + dense.RoomOfSingular(max(m, n), min(m, n))
+}
+
+// smallSingular is singular of matrices that have elements and at most Small rows and columns.
+func smallSingular(m, n int, vectors bool) kernel {
+	rows, cols := max(m, n), min(m, n)
+	return func(_ *parallel.Limiter, in, out [][]float64) error {
+		x, values := in[1][:m*n], in[1][m*n:][:cols]
+		if m < n {
+			transpose(x, in[0], m, n)
+		} else {
+			copy(x, in[0])
+		}
+		u, v, ok := dense.SmallSingular(x, rows, cols, values, in[1][m*n+cols:], vectors && (out[0] != nil || out[2] != nil))
+		if !ok {
+			return errNotConverged
+		}
+		copy(out[1], values)
+		if u == nil {
+			return nil
+		}
+		if m < n {
+			u, v = v, u
+		}
+		for i, k := 0, len(out[0])/m; i < k; i++ { // columns
+			for j, f := range u.Row(i) {
+				out[0][j*k+i] = f
+			}
+		}
+		for i := range len(out[2]) / n {
+			copy(out[2][i*n:][:n], v.Row(i))
+		}
+		return nil
+	}
+}
+
 func singular(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
 	vectors, full := a.Bool("compute_uv"), a.Bool("full_matrices")
+	if m > 0 && n > 0 && max(m, n) <= dense.Small {
+		return smallSingular(m, n, vectors)
+	}
 	decompose := dense.Singular
 	if a.In[0].DType() == ir.F32 {
 		decompose = dense.SingularOfSingles
