@@ -10,7 +10,7 @@ func pow(x, y float64) float64 {
 		return math.Pow(x, y)
 	}
 	hi, lo := log2Pair(a)
-	t := y * hi
+	t := float64(y * hi) // rounded, also where Go would add to a product before it rounds: on arm64
 	p := math.Exp2(t)
 	if math.Abs(t) < 2000 { // beyond, p is 0 or infinite
 		k := math.RoundToEven(t)
@@ -60,7 +60,7 @@ func knownPower(b *Builder, x Value, n ScalarLeaf) (Value, bool) {
 // times is the product of two pairs of floats, each of which stands for its sum, without the product
 // of the small ones.
 func times(xh, xl, yh, yl float64) (hi, lo float64) {
-	hi = xh * yh
+	hi = float64(xh * yh) // see pow
 	return hi, math.FMA(xl, yh, math.FMA(xh, yl, math.FMA(xh, yh, -hi)))
 }
 

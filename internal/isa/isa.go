@@ -1,8 +1,12 @@
 // Package isa says which vector instructions the processor has that kernels come
-// in versions for. Both functions report false on other processors than amd64.
+// in versions for. A function reports false on processors of another kind than it asks for.
 package isa
 
-import "golang.org/x/sys/cpu"
+import (
+	"runtime"
+
+	"golang.org/x/sys/cpu"
+)
 
 // AVX2 reports whether there are the vectors of x86-64-v3: AVX2, FMA and, with
 // them on every processor, F16C; and BMI2.
@@ -14,3 +18,6 @@ func AVX512() bool {
 	x := &cpu.X86
 	return AVX2() && x.HasAVX512F && x.HasAVX512DQ && x.HasAVX512BW && x.HasAVX512VL
 }
+
+// NEON reports whether there are the vectors of arm64, which all its processors have.
+func NEON() bool { return runtime.GOARCH == "arm64" }

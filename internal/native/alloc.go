@@ -3,6 +3,7 @@ package native
 import (
 	"math"
 
+	"github.com/loris-ml/loris/internal/native/a64"
 	"github.com/loris-ml/loris/internal/native/x64"
 )
 
@@ -32,6 +33,9 @@ const (
 func (g *gen) initRegs() {
 	vec, masks := &g.regs[0], &g.regs[1]
 	n := x64.Reg(16)
+	if g.neon() {
+		n = a64.Vectors
+	}
 	if g.evex() {
 		n = 32
 		for k := x64.Reg(1); k < tailMask; k++ {

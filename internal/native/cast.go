@@ -55,7 +55,7 @@ func (g *gen) intToInt(from, to int, x val) val {
 		return x
 	case to == 8:
 		return g.op1(x64.PMOVSXDQ, g.vl(8), x)
-	case g.evex():
+	case g.evex() || g.neon():
 		return g.resize(x64.PMOVQD, g.vl(8), max(g.vl(4), 16), x, 0)
 	}
 	hi := g.resize(x64.EXTRACTI128, 32, 16, x, 1)
@@ -71,9 +71,9 @@ func (g *gen) floatToInt(from, to ir.DType, x val) val {
 		x = g.op1(x64.CVTTPS2DQ, g.vl(4), x)
 	case !long:
 		x = g.resize(x64.CVTTPD2DQ, g.vl(8), max(g.vl(4), 16), x, 0)
-	case g.evex() && from == ir.F32:
+	case (g.evex() || g.neon()) && from == ir.F32:
 		x = g.op1(x64.CVTTPS2QQ, g.vl(8), x)
-	case g.evex():
+	case g.evex() || g.neon():
 		x = g.op1(x64.CVTTPD2QQ, g.vl(8), x)
 	default:
 		x = g.singly(by(width(from), x64.CVTTSS2SI, x64.CVTTSD2SI), width(from), 8, x)
@@ -90,9 +90,9 @@ func (g *gen) intToFloat(from, to ir.DType, x val) val {
 		return g.op1(x64.CVTDQ2PS, g.vl(4), x)
 	case from != ir.I64:
 		return g.op1(x64.CVTDQ2PD, g.vl(8), x)
-	case g.evex() && to == ir.F64:
+	case (g.evex() || g.neon()) && to == ir.F64:
 		return g.op1(x64.CVTQQ2PD, g.vl(8), x)
-	case g.evex():
+	case g.evex() || g.neon():
 		return g.resize(x64.CVTQQ2PS, g.vl(8), max(g.vl(4), 16), x, 0)
 	}
 	return g.singly(by(width(to), x64.CVTSI2SS, x64.CVTSI2SD), 8, width(to), x)

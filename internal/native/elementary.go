@@ -82,6 +82,9 @@ func (g *gen) mulF(w int, a, b val) val { return g.op2(by(w, x64.MULPS, x64.MULP
 
 // mulAdd is x·y + z, which takes the place of x.
 func (g *gen) mulAdd(w int, x, y, z val) val {
+	if g.neon() { // the one sum of products that it has
+		return g.addMul(w, z, x, y)
+	}
 	return g.fma(by(w, x64.FMADD213PS, x64.FMADD213PD), g.vl(w), x, y, z)
 }
 

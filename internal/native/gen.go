@@ -81,7 +81,7 @@ type place struct {
 type gen struct {
 	isa   ISA
 	k     *loop.Kernel
-	asm   x64.Asm
+	asm   assembler
 	lanes int
 	wide  bool // there are elements of 64 bits
 
@@ -150,6 +150,9 @@ func (g *gen) vl(w int) uint8 {
 }
 
 func (g *gen) evex() bool { return g.isa == AVX512 }
+
+// neon reports whether the code is for NEON, which takes the ways of AVX2 but for what it lacks.
+func (g *gen) neon() bool { return g.isa == NEON }
 
 func (g *gen) newVal(i vinfo) val {
 	i.pin, i.reg = x64.NoReg, x64.NoReg

@@ -41,6 +41,9 @@ func (g *gen) narrowMask(w int, m val) val {
 	if w == 4 {
 		return m
 	}
+	if g.neon() {
+		return g.resize(x64.PMOVQD, 32, 16, m, 0)
+	}
 	hi := g.resize(x64.EXTRACTI128, 32, 16, m, 1)
 	return g.op2i(x64.SHUFPS, 16, m, hi, 0x88)
 }

@@ -91,7 +91,7 @@ func (g *gen) read(arg int) val {
 	case loop.Fixed:
 		return g.readFixed(arg, d)
 	case loop.Free:
-		if size >= 4 {
+		if size >= 4 && !(g.neon() && g.tail) {
 			return g.gather(arg, size)
 		}
 		g.moveSingly(arg, false)
@@ -106,7 +106,7 @@ func (g *gen) read(arg int) val {
 		n := max(g.vl(size), 16)
 		v := g.add(vop{op: maskedLoads[size], len: n, dst: g.temp(n), mem: p, zero: true})
 		return g.widen(d, v, 0)
-	case size >= 4:
+	case size >= 4 && !g.neon():
 		op, m := x64.MASKMOVPS, g.tails[0]
 		if size == 8 {
 			op, m = x64.MASKMOVPD, g.tails[1]
@@ -213,7 +213,7 @@ func (g *gen) narrow(d ir.DType, v val) val {
 
 func (g *gen) packBytes(v val) val {
 	n := g.vl(4)
-	if g.evex() {
+	if g.evex() || g.neon() {
 		return g.resize(x64.PMOVDB, n, 16, v, 0)
 	}
 	v = g.op2(x64.PSHUFB, n, v, g.lanesOf("low bytes", 1, 0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1))
@@ -225,7 +225,7 @@ func (g *gen) packBytes(v val) val {
 
 func (g *gen) packWords(v val) val {
 	n := g.vl(4)
-	if g.evex() {
+	if g.evex() || g.neon() {
 		return g.resize(x64.PMOVDW, n, max(n/2, 16), v, 0)
 	}
 	v = g.op2(x64.PSHUFB, n, v, g.lanesOf("low words", 1, 0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1, 0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1))
@@ -262,7 +262,7 @@ func (g *gen) write(arg int, v val) {
 		g.scalar(func() { g.copyOne(arg, size) })
 	case stride == loop.Fixed:
 		fail("a store that does not move along columns")
-	case stride == loop.Free || (g.tail && size < 4 && !g.evex()):
+	case stride == loop.Free || (g.tail && g.singlyStored(size)):
 		g.add(vop{op: x64.MOVUPSst, len: whole, b: v, mem: bounce, store: true})
 		g.moveSingly(arg, true)
 	case g.tail && g.evex():
@@ -289,6 +289,9 @@ func (g *gen) write(arg int, v val) {
 	}
 }
 
+// singlyStored reports whether there is no masked access to elements of a size.
+func (g *gen) singlyStored(size int) bool { return g.neon() || (size < 4 && !g.evex()) }
+
 // fetchAhead fetches the elements below the present ones, in the next row. That
 // there may be none does not matter to the instruction.
 func (g *gen) fetchAhead(arg int) {
@@ -305,7 +308,7 @@ func (g *gen) fetchAhead(arg int) {
 // streams reports whether an operand's whole vectors are stored past the cache.
 func (g *gen) streams(arg int) bool {
 	a := &g.k.Args[arg]
-	return a.Stream && a.Write && a.Cols == loop.Unit && g.vl(a.DType.Size()) >= 16
+	return a.Stream && a.Write && !g.neon() && a.Cols == loop.Unit && g.vl(a.DType.Size()) >= 16
 }
 
 func (g *gen) copyOne(arg, size int) {

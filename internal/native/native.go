@@ -1,5 +1,5 @@
 // Package native turns fused loops (package loop) into machine code of this
-// process, for x86-64 processors with AVX2 and FMA or with AVX-512.
+// process, for x86-64 processors with AVX2 and FMA or with AVX-512, and for arm64 with NEON.
 //
 // A kernel is lowered to operations on virtual registers, region by region: the part that is
 // computed once a row, copies of the body for the loop, the tail, and the end of a pass. Regions
@@ -42,22 +42,30 @@ const (
 	AVX2 ISA = iota + 1
 	// AVX512 adds AVX-512 F, DQ, BW and VL: x86-64-v4.
 	AVX512
+	// NEON is what every arm64 processor has: A64 and its vectors.
+	NEON
 )
 
 // String returns the level in lower case.
-func (i ISA) String() string { return [...]string{"none", "avx2", "avx512"}[i] }
+func (i ISA) String() string { return [...]string{"none", "avx2", "avx512", "neon"}[i] }
 
 // Available returns the levels that this processor and platform can run, best
 // first; none where there is no native code, or where the system refuses memory
 // to execute it from.
 func Available() (all []ISA) {
-	if !isa.AVX2() || code.Usable() != nil {
+	if code.Usable() != nil {
 		return nil
 	}
 	if isa.AVX512() {
 		all = append(all, AVX512)
 	}
-	return append(all, AVX2)
+	if isa.AVX2() {
+		all = append(all, AVX2)
+	}
+	if isa.NEON() {
+		all = append(all, NEON)
+	}
+	return all
 }
 
 // Code is a compiled kernel. Its methods may be called by many goroutines at once.
@@ -79,8 +87,8 @@ func Check(k *loop.Kernel, isa ISA) error {
 const FaultOffset = atFault
 
 // Assemble returns the machine code of a kernel as bytes, and the spill memory that it needs, on any
-// platform and for either level: for another process. It gets the address of a loop.Frame in RDI and
-// keeps RSP, RBP and R14; see Run for what else holds. Errors are those of Compile.
+// platform and for any level: for another process. It gets the address of a loop.Frame in RDI and
+// keeps RSP, RBP and R14, or in X7 and keeps X18 to X30 and SP; see Run for what else holds. Errors are those of Compile.
 func Assemble(k *loop.Kernel, isa ISA) (text []byte, spill int, err error) {
 	spill, err = compile(k, isa, func(b []byte) error {
 		text = bytes.Clone(b)
@@ -260,6 +268,7 @@ func newGen(k *loop.Kernel, isa ISA) *gen {
 		isa: isa, k: k, slots: atSlots, at: map[poolKey]val{}, homes: map[homeKey]val{},
 		uniform: make([]bool, len(k.Instrs)), values: make([]val, len(k.Instrs)),
 	}
+	g.asm.neon = isa == NEON
 	g.use(rooms.Get().(*room), len(k.Instrs))
 	g.newVal(vinfo{}) // none
 	g.initRegs()

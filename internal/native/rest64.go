@@ -53,7 +53,7 @@ func (g *gen) eachLargeRest(large, r, b, rest val) val {
 // rounded leaves a rest that is a float and 2⁵² times as small at least.
 func (g *gen) largeRest(r, b, out, level, step x64.Mem) {
 	a := &g.asm
-	const rest, by, q = x64.Reg(13), x64.Reg(14), x64.Reg(15)
+	rest, by, q := g.kept(0), g.kept(1), g.kept(2)
 	load := func(dst x64.Reg, m x64.Mem) {
 		a.Vec(x64.Inst{Op: x64.MOVUPS, Len: 16, Reg: dst, V: x64.NoReg, Mem: &m})
 	}

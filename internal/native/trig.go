@@ -136,11 +136,11 @@ func (g *gen) angle32(x val) angle {
 
 // farSlots is where angles are reduced in f64: lanes of f32 with the angles, their mask and the
 // results, a vector of f64 with each, and registers that are kept.
-type farSlots struct{ x, mask, r, rest, q, x64, r64, q64, keep14, keep15 int32 }
+type farSlots struct{ x, mask, r, rest, q, x64, r64, q64, keepQ, keepR int32 }
 
 func (g *gen) farSlots() *farSlots {
 	if g.angles == nil { // one of what is used by one vector after the other
-		g.angles = &farSlots{x64: g.newSlot(), r64: g.newSlot(), q64: g.newSlot(), keep14: g.newSlot(), keep15: g.newSlot()}
+		g.angles = &farSlots{x64: g.newSlot(), r64: g.newSlot(), q64: g.newSlot(), keepQ: g.newSlot(), keepR: g.newSlot()}
 	}
 	f := *g.angles
 	f.x, f.mask, f.r, f.rest, f.q = g.newSlot(), g.newSlot(), g.newSlot(), g.newSlot(), g.newSlot()
@@ -193,37 +193,38 @@ func (g *gen) reduceFar(n int, f *farSlots, table x64.Label) {
 	reg := func(op x64.Op, r, v, from x64.Reg) {
 		a.Vec(x64.Inst{Op: op, Len: uint8(long), Reg: r, V: v, RM: from, EVEX: g.evex()})
 	}
-	mem(x64.MOVUPSst, whole, 14, x64.NoReg, inSpill(f.keep14))
-	mem(x64.MOVUPSst, whole, 15, x64.NoReg, inSpill(f.keep15))
+	q, r := g.kept(1), g.kept(2)
+	mem(x64.MOVUPSst, whole, q, x64.NoReg, inSpill(f.keepQ))
+	mem(x64.MOVUPSst, whole, r, x64.NoReg, inSpill(f.keepR))
 	for part := range 2 * n / long {
 		at := int32(part * long / 2)
 		constant := func(at int32) x64.Mem { return x64.At(x64.RAX, at) }
 		a.Lea(x64.RAX, x64.Mem{Index: x64.NoReg, Label: table})
-		mem(x64.MOVUPS, long/2, 15, x64.NoReg, inSpill(f.x+at))
-		reg(x64.CVTPS2PD, 15, x64.NoReg, 15)
-		mem(x64.MOVUPSst, long, 15, x64.NoReg, inSpill(f.x64))
-		mem(x64.MOVUPS, long, 14, x64.NoReg, constant(farMagic))
-		mem(x64.FMADD231PD, long, 14, 15, constant(farScale))
-		mem(x64.MOVUPSst, long, 14, x64.NoReg, inSpill(f.q64))
-		mem(x64.SUBPD, long, 14, 14, constant(farMagic))
-		mem(x64.FNMADD231PD, long, 15, 14, constant(farHigh))
-		mem(x64.FNMADD231PD, long, 15, 14, constant(farLow))
-		mem(x64.MOVUPSst, long, 15, x64.NoReg, inSpill(f.r64))
+		mem(x64.MOVUPS, long/2, r, x64.NoReg, inSpill(f.x+at))
+		reg(x64.CVTPS2PD, r, x64.NoReg, r)
+		mem(x64.MOVUPSst, long, r, x64.NoReg, inSpill(f.x64))
+		mem(x64.MOVUPS, long, q, x64.NoReg, constant(farMagic))
+		mem(x64.FMADD231PD, long, q, r, constant(farScale))
+		mem(x64.MOVUPSst, long, q, x64.NoReg, inSpill(f.q64))
+		mem(x64.SUBPD, long, q, q, constant(farMagic))
+		mem(x64.FNMADD231PD, long, r, q, constant(farHigh))
+		mem(x64.FNMADD231PD, long, r, q, constant(farLow))
+		mem(x64.MOVUPSst, long, r, x64.NoReg, inSpill(f.r64))
 		for lane := range int32(long / 8) {
 			g.reduceHuge(f, 8*lane, table)
 			a.MovLoad(x64.RAX, inSpill(f.q64+8*lane))
 			a.StoreSize(inSpill(f.q+at+4*lane), x64.RAX, 4)
 		}
-		mem(x64.MOVUPS, long, 15, x64.NoReg, inSpill(f.r64))
-		reg(x64.CVTPD2PS, 14, x64.NoReg, 15)
-		mem(x64.MOVUPSst, long/2, 14, x64.NoReg, inSpill(f.r+at))
-		reg(x64.CVTPS2PD, 14, x64.NoReg, 14)
-		reg(x64.SUBPD, 14, 14, 15)
-		reg(x64.CVTPD2PS, 14, x64.NoReg, 14)
-		mem(x64.MOVUPSst, long/2, 14, x64.NoReg, inSpill(f.rest+at))
+		mem(x64.MOVUPS, long, r, x64.NoReg, inSpill(f.r64))
+		reg(x64.CVTPD2PS, q, x64.NoReg, r)
+		mem(x64.MOVUPSst, long/2, q, x64.NoReg, inSpill(f.r+at))
+		reg(x64.CVTPS2PD, q, x64.NoReg, q)
+		reg(x64.SUBPD, q, q, r)
+		reg(x64.CVTPD2PS, q, x64.NoReg, q)
+		mem(x64.MOVUPSst, long/2, q, x64.NoReg, inSpill(f.rest+at))
 	}
-	mem(x64.MOVUPS, whole, 14, x64.NoReg, inSpill(f.keep14))
-	mem(x64.MOVUPS, whole, 15, x64.NoReg, inSpill(f.keep15))
+	mem(x64.MOVUPS, whole, q, x64.NoReg, inSpill(f.keepQ))
+	mem(x64.MOVUPS, whole, r, x64.NoReg, inSpill(f.keepR))
 	a.Bind(end)
 }
 
@@ -269,8 +270,9 @@ func (g *gen) reduceHuge(f *farSlots, lane int32, table x64.Label) {
 	a.MovStore(inSpill(f.r64+lane), x64.RDX)
 	a.Lea(x64.RAX, x64.Mem{Index: x64.NoReg, Label: table})
 	r, unit := inSpill(f.r64+lane), x64.At(x64.RAX, farUnit)
-	a.Vec(x64.Inst{Op: x64.CVTSI2SD, Len: 16, Reg: 15, V: 15, Mem: &r})
-	a.Vec(x64.Inst{Op: x64.MULPD, Len: 16, Reg: 15, V: 15, Mem: &unit})
-	a.Vec(x64.Inst{Op: x64.MOVSDst, Len: 16, Reg: 15, V: x64.NoReg, Mem: &r})
+	y := g.kept(2)
+	a.Vec(x64.Inst{Op: x64.CVTSI2SD, Len: 16, Reg: y, V: y, Mem: &r})
+	a.Vec(x64.Inst{Op: x64.MULPD, Len: 16, Reg: y, V: y, Mem: &unit})
+	a.Vec(x64.Inst{Op: x64.MOVSDst, Len: 16, Reg: y, V: x64.NoReg, Mem: &r})
 	a.Bind(next)
 }

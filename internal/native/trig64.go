@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 
+	"github.com/loris-ml/loris/internal/native/a64"
 	"github.com/loris-ml/loris/internal/native/x64"
 	"github.com/loris-ml/loris/internal/twooverpi"
 )
@@ -144,7 +145,7 @@ func (g *gen) hugeLanes64(lanes int, s hugeSlots, keep [3]int32, table x64.Label
 }
 
 // onLanes64 emits a test whether a mask in memory has a lane of f64, and code for each that it has,
-// which finds a lane's element of a slot by at. Registers 13 to 15 are free, and kept in slots.
+// which finds a lane's element of a slot by at. The registers of kept are free, and saved in slots.
 func (g *gen) onLanes64(lanes int, mask int32, keep [3]int32, one func(at func(slot int32) x64.Mem)) {
 	a := &g.asm
 	none := a.Label()
@@ -161,7 +162,7 @@ func (g *gen) onLanes64(lanes int, mask int32, keep [3]int32, one func(at func(s
 	saved := func(op x64.Op) {
 		for i, at := range keep {
 			m := inSpill(at)
-			whole.Op, whole.Reg, whole.Mem = op, x64.Reg(13+i), &m
+			whole.Op, whole.Reg, whole.Mem = op, g.kept(i), &m
 			a.Vec(whole)
 		}
 	}
@@ -177,6 +178,14 @@ func (g *gen) onLanes64(lanes int, mask int32, keep [3]int32, one func(at func(s
 	}
 	saved(x64.MOVUPS)
 	a.Bind(none)
+}
+
+// kept returns a register, of three, that scalar code saves and then uses.
+func (g *gen) kept(i int) x64.Reg {
+	if g.neon() {
+		return x64.Reg(a64.Vectors - 3 + i)
+	}
+	return x64.Reg(13 + i)
 }
 
 // hugeProduct multiplies x = M·2ᵏ, M of 53 bits, by the 192 bits of 2/π of which the first two count
@@ -270,7 +279,7 @@ func (g *gen) hugeAngle(s hugeSlots, at func(int32) x64.Mem, table x64.Label) {
 	a.ShiftImm(x64.Shl, x64.R8, 11)
 	a.MovStore(at(s.r), x64.R8)
 	a.Lea(x64.RAX, x64.Mem{Index: x64.NoReg, Label: table})
-	high, low, product := x64.Reg(15), x64.Reg(14), x64.Reg(13)
+	high, low, product := g.kept(2), g.kept(1), g.kept(0)
 	vec := func(op x64.Op, dst, x x64.Reg, m x64.Mem) {
 		a.Vec(x64.Inst{Op: op, Len: 16, Reg: dst, V: x, Mem: &m})
 	}

@@ -1,4 +1,4 @@
-//go:build linux && amd64 && !noasm
+//go:build linux && (amd64 || arm64) && !noasm
 
 package code
 
@@ -16,8 +16,7 @@ import (
 func Usable() error { return usable() }
 
 var usable = sync.OnceValue(func() error {
-	const ret = 0xc3
-	_, err := New([]byte{ret})
+	_, err := New(returns[:])
 	return err
 })
 
@@ -64,6 +63,7 @@ func New(text []byte) (*Func, error) {
 		release(c, 0)
 		return nil, fmt.Errorf("%w: making memory executable: %w", ErrUnsupported, err)
 	}
+	publish(unsafe.Pointer(&area[0]), len(text))
 	c.used = end
 	c.users++
 	f := &Func{entry: uintptr(unsafe.Pointer(&area[0])), text: area[:len(text):len(text)]}
@@ -113,8 +113,8 @@ func (f *Func) AppendTo(b []byte) []byte {
 	return b
 }
 
-// Call runs the code with the frame's address in RDI. The code may use all
-// registers but RSP, RBP and R14, and no stack. The runtime can't stop the
+// Call runs the code with the frame's address in RDI, on arm64 in X7. The code may use all
+// registers but RSP, RBP and R14, on arm64 X18 and X26 to X30, and no stack. The runtime can't stop the
 // goroutine in it. Call keeps f and what the caller holds of frame alive.
 func (f *Func) Call(frame unsafe.Pointer) {
 	call(f.entry, frame)
@@ -128,12 +128,12 @@ func (f *Func) CallFlushing(frame unsafe.Pointer) {
 	runtime.KeepAlive(f)
 }
 
-// call is in call_amd64.s.
+// call is in assembly.
 //
 //go:noescape
 func call(entry uintptr, frame unsafe.Pointer)
 
-// callFlushing is in call_amd64.s.
+// callFlushing is in assembly.
 //
 //go:noescape
 func callFlushing(entry uintptr, frame unsafe.Pointer)
