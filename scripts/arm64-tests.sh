@@ -15,6 +15,11 @@ test() { # PACKAGE ARGUMENT...
   (cd "$1" && shift && "${run[@]}" "$folder/test" -test.short "$@")
 }
 test internal/kernels/vec
+test internal/ir -test.run 'Pow'
+test internal/native/a64
+test internal/native/code
+test internal/native -test.skip 'TestNothingOutsideIsTouched'
+LORIS_NATIVE_GUARD=1 test internal/native -test.run 'TestNothingOutsideIsTouched'
 # What starts itself in another process, which would need the emulator, too, is run as that process; what
 # asks how goroutines share the work, or for allocations, is the same on all machines.
 test internal/kernels/gemm -test.skip 'TestNothingBeyondOperands|TestThreadsSameBits|TestSteadyState'

@@ -80,6 +80,7 @@ var allowed = map[string][]string{
 	"internal/loop":         {"internal/aten", "internal/ir", "internal/elements"},
 	"internal/native":       {"internal/aten", "internal/ir", "internal/half", "internal/isa", "internal/loop", "internal/native", "internal/twooverpi"},
 	"internal/native/code":  {},
+	"internal/native/a64":   {"internal/native/x64"},
 	"internal/native/x64":   {},
 	"internal/parallel":     {},
 	"internal/strided":      {"internal/isa"},

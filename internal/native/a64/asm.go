@@ -128,8 +128,8 @@ type place struct {
 	label x64.Label
 }
 
-// resolve computes an address as far as instructions can't. It may be in scratch.
-func (a *Asm) resolve(m *x64.Mem) place {
+// resolve computes an address as far as accesses of size bytes and less can't. It may be in scratch.
+func (a *Asm) resolve(m *x64.Mem, size int32) place {
 	if m.Label != 0 {
 		return place{label: m.Label, disp: m.Disp}
 	}
@@ -139,7 +139,7 @@ func (a *Asm) resolve(m *x64.Mem) place {
 		p.base = address
 	}
 	near := p.disp >= -256 && p.disp < 256-32
-	whole := p.disp >= 0 && p.disp < 4096-32 && p.disp%16 == 0
+	whole := p.disp >= 0 && p.disp < 4096-32 && p.disp%size == 0
 	if !near && !whole {
 		a.addImm(address, p.base, p.disp)
 		p.base, p.disp = address, 0
@@ -195,7 +195,7 @@ func (a *Asm) register(m *x64.Mem) uint32 {
 		a.far(adr|address, bytes21, m.Label, m.Disp)
 		return address
 	}
-	p := a.resolve(m)
+	p := a.resolve(m, 1)
 	if p.disp != 0 {
 		a.addImm(address, p.base, p.disp)
 		return address

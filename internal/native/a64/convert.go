@@ -30,7 +30,7 @@ func fromBytes(words, ints uint32) func(a *Asm, in *inst) {
 // narrow makes lanes half as wide, at the bottom of a register.
 func (a *Asm) narrow(op uint32, dst, src x64.Reg, in *inst) {
 	if in.inMemory {
-		p := a.resolve(&in.mem)
+		p := a.resolve(&in.mem, 16)
 		for h := range halves(in) {
 			a.access(loadQ, source, 16, p, int32(16*h))
 			a.rr(op|uint32(h)*high, v(dst, 0), source)
@@ -71,7 +71,7 @@ func (a *Asm) quarters(in *inst) {
 	}
 	m := [2]uint32{v(in.RM, 0), v(in.RM, 1)}
 	if in.inMemory {
-		p := a.resolve(&in.mem)
+		p := a.resolve(&in.mem, 16)
 		m = [2]uint32{tmp0, tmp1}
 		a.access(loadQ, tmp0, 16, p, 0)
 		a.access(loadQ, tmp1, 16, p, 16)
@@ -101,7 +101,7 @@ func (a *Asm) look(in *inst) {
 	table := v(in.RM, 0)
 	if in.inMemory {
 		table = source
-		p := a.resolve(&in.mem)
+		p := a.resolve(&in.mem, 16)
 		a.access(loadQ, source, 16, p, 0)
 		a.access(loadQ, source+1, 16, p, 16)
 	}

@@ -77,12 +77,12 @@ func (a *Asm) MovStore(m x64.Mem, src x64.Reg) { a.StoreSize(m, src, 8) }
 
 // LoadSize is a load of size bytes, 1, 2, 4 or 8, with zeros above.
 func (a *Asm) LoadSize(dst x64.Reg, m x64.Mem, size int) {
-	a.access(loads[size], uint32(dst), int32(size), a.resolve(&m), 0)
+	a.access(loads[size], uint32(dst), int32(size), a.resolve(&m, int32(size)), 0)
 }
 
 // StoreSize is a store of size bytes: 1, 2, 4 or 8.
 func (a *Asm) StoreSize(m x64.Mem, src x64.Reg, size int) {
-	a.access(stores[size], uint32(src), int32(size), a.resolve(&m), 0)
+	a.access(stores[size], uint32(src), int32(size), a.resolve(&m, int32(size)), 0)
 }
 
 // Lea is dst = the address.
@@ -138,13 +138,13 @@ func (a *Asm) ArithImm(op x64.Arith, dst x64.Reg, imm int32) {
 
 // ArithLoad is Arith with a source in memory.
 func (a *Asm) ArithLoad(op x64.Arith, dst x64.Reg, m x64.Mem) {
-	a.access(load8, number, 8, a.resolve(&m), 0)
+	a.access(load8, number, 8, a.resolve(&m, 8), 0)
 	a.arith(op, uint32(dst), uint32(dst), number)
 }
 
 // ArithStore is Arith with a destination in memory.
 func (a *Asm) ArithStore(op x64.Arith, m x64.Mem, src x64.Reg) {
-	p := a.resolve(&m)
+	p := a.resolve(&m, 8)
 	a.access(load8, number, 8, p, 0)
 	a.arith(op, number, number, uint32(src))
 	a.access(store8, number, 8, p, 0)
@@ -208,13 +208,13 @@ func (a *Asm) IMul(dst, src x64.Reg) { a.rrr(mul, uint32(dst), uint32(dst), uint
 
 // IMulLoad is IMul with a source in memory.
 func (a *Asm) IMulLoad(dst x64.Reg, m x64.Mem) {
-	a.access(load8, number, 8, a.resolve(&m), 0)
+	a.access(load8, number, 8, a.resolve(&m, 8), 0)
 	a.rrr(mul, uint32(dst), uint32(dst), number)
 }
 
 // MulLoad is RDX:RAX = RAX times 64 bits of memory, unsigned.
 func (a *Asm) MulLoad(m x64.Mem) {
-	a.access(load8, number, 8, a.resolve(&m), 0)
+	a.access(load8, number, 8, a.resolve(&m, 8), 0)
 	a.rrr(umulh, uint32(x64.RDX), uint32(x64.RAX), number)
 	a.rrr(mul, uint32(x64.RAX), uint32(x64.RAX), number)
 }

@@ -10,7 +10,7 @@ func init() {
 	s[x64.MOVUPS], s[x64.MOVAPS] = (*Asm).load, (*Asm).load
 	s[x64.MOVUPSst], s[x64.MOVNTPS] = (*Asm).store, (*Asm).store
 	part := func(op uint32, size int32) func(a *Asm, in *inst) {
-		return func(a *Asm, in *inst) { a.access(op, v(in.Reg, 0), size, a.resolve(&in.mem), 0) }
+		return func(a *Asm, in *inst) { a.access(op, v(in.Reg, 0), size, a.resolve(&in.mem, 16), 0) }
 	}
 	s[x64.MOVDst], s[x64.MOVSSst] = part(storeS, 4), part(storeS, 4)
 	s[x64.MOVQst], s[x64.MOVSDst] = part(storeD, 8), part(storeD, 8)
@@ -63,7 +63,7 @@ func init() {
 	s[x64.CVTTPD2QQ], s[x64.CVTTPS2QQ] = (*Asm).toLongs, (*Asm).floatsToLongs
 	s[x64.CVTQQ2PS] = (*Asm).longsToFloats
 	s[x64.CVTSI2SD] = func(a *Asm, in *inst) {
-		a.access(load8, number, 8, a.resolve(&in.mem), 0)
+		a.access(load8, number, 8, a.resolve(&in.mem, 8), 0)
 		a.rr(scvtfDX, v(in.Reg, 0), number)
 	}
 }
@@ -82,7 +82,7 @@ func (a *Asm) store(in *inst) { a.whole(storeQ, storeQQ, in) }
 
 // whole loads or stores a vector.
 func (a *Asm) whole(one, pair uint32, in *inst) {
-	p := a.resolve(&in.mem)
+	p := a.resolve(&in.mem, 16)
 	if halves(in) == 2 && p.label == 0 && p.disp%16 == 0 && p.disp < 1024-16 {
 		a.word(pair | uint32(p.disp/16)&0x7f<<15 | v(in.Reg, 1)<<10 | p.base<<5 | v(in.Reg, 0))
 		return

@@ -50,7 +50,7 @@ func (a *Asm) Vec(from x64.Inst) {
 func (a *Asm) each(in *inst, one func(d, n, m uint32)) {
 	var p place
 	if in.inMemory {
-		p = a.resolve(&in.mem)
+		p = a.resolve(&in.mem, 16)
 	}
 	for h := range halves(in) {
 		m := v(in.RM, h)
@@ -68,7 +68,7 @@ func (a *Asm) low(in *inst, bytes int) uint32 {
 	if !in.inMemory {
 		return v(in.RM, 0)
 	}
-	a.access(lowLoads[bytes], source, int32(bytes), a.resolve(&in.mem), 0)
+	a.access(lowLoads[bytes], source, int32(bytes), a.resolve(&in.mem, 16), 0)
 	return source
 }
 
