@@ -1,6 +1,10 @@
 package a64
 
-import "github.com/loris-ml/loris/internal/native/x64"
+import (
+	"fmt"
+
+	"github.com/loris-ml/loris/internal/native/x64"
+)
 
 // special has the instructions that are several of NEON, or read other registers than their like.
 var special [256]func(a *Asm, in *inst)
@@ -127,48 +131,58 @@ func gather(w uint32) func(a *Asm, in *inst) {
 }
 
 // extremum returns the second source where both are equal or one is NaN.
-func extremum(greater uint32, least bool) func(a *Asm, in *inst) {
+func extremum(gt uint32, least bool) func(a *Asm, in *inst) {
 	return func(a *Asm, in *inst) {
 		a.each(in, func(d, n, m uint32) {
 			mask := maskFor(d, n, m)
 			if least {
-				a.rrr(greater, mask, m, n)
+				a.rrr(gt, mask, m, n)
 			} else {
-				a.rrr(greater, mask, n, m)
+				a.rrr(gt, mask, n, m)
 			}
 			a.choose(d, mask, n, m)
 		})
 	}
 }
 
-func compare(eq, ge, gt uint32) func(a *Asm, in *inst) {
+// predicate is a comparison of AVX: by an equality, a "greater or equal" or a "greater" of NEON, of the
+// sources in this order or in the other, or of each with itself, and inverted or not.
+type predicate struct {
+	op            int
+	swap, not, is bool
+}
+
+const (
+	equal = iota
+	atLeast
+	greater
+)
+
+var predicates = map[byte]predicate{
+	0: {op: equal}, 0x1d: {op: atLeast}, 0x1e: {op: greater}, 0x12: {op: atLeast, swap: true}, 0x11: {op: greater, swap: true},
+	4: {op: equal, not: true}, 0x19: {op: atLeast, not: true}, 0x16: {op: atLeast, swap: true, not: true},
+	7: {op: equal, is: true}, 3: {op: equal, is: true, not: true}, // both are numbers, and one is NaN
+}
+
+func compare(ops ...uint32) func(a *Asm, in *inst) {
 	return func(a *Asm, in *inst) {
+		p, ok := predicates[in.Imm]
+		if !ok {
+			panic(fmt.Sprintf("a64: there is no comparison %#x", in.Imm))
+		}
 		a.each(in, func(d, n, m uint32) {
-			switch in.Imm {
-			case 0:
-				a.rrr(eq, d, n, m)
-			case 0x11:
-				a.rrr(gt, d, m, n)
-			case 0x12:
-				a.rrr(ge, d, m, n)
-			case 0x1d:
-				a.rrr(ge, d, n, m)
-			case 0x1e:
-				a.rrr(gt, d, n, m)
-			case 4:
-				a.rrr(eq, d, n, m)
+			if p.swap {
+				n, m = m, n
+			}
+			if p.is && n != m {
+				a.rrr(ops[p.op], tmp0, n, n)
+				a.rrr(ops[p.op], d, m, m)
+				a.rrr(and, d, d, tmp0)
+			} else {
+				a.rrr(ops[p.op], d, n, m)
+			}
+			if p.not {
 				a.rr(not, d, d)
-			case 3: // one is NaN
-				if n != m {
-					a.rrr(eq, tmp0, n, n)
-					a.rrr(eq, d, m, m)
-					a.rrr(and, d, d, tmp0)
-				} else {
-					a.rrr(eq, d, n, n)
-				}
-				a.rr(not, d, d)
-			default:
-				panic("a64: no such comparison")
 			}
 		})
 	}
