@@ -263,7 +263,7 @@ func (a *assembler) ShiftImm(s x64.Shift, dst x64.Reg, count byte) {
 // Bzhi is for code with masks of AVX-512.
 func (a *assembler) Bzhi(dst, src, count x64.Reg) { a.x64.Bzhi(dst, src, count) }
 
-// Finish fails for code that is too long for its processor.
+// Finish fails for code that is too long for its processor, or has what that lacks.
 func (a *assembler) Finish() []byte {
 	if !a.neon {
 		return a.x64.Finish()

@@ -11,6 +11,7 @@ package a64
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"github.com/loris-ml/loris/internal/native/x64"
 )
@@ -18,8 +19,11 @@ import (
 // Vectors is how many vector registers there are.
 const Vectors = 14
 
-// ErrFar says that code is too long for its own addresses.
-var ErrFar = errors.New("the code is longer than its addresses reach")
+// What Finish may wrap: the code is too long for its own addresses, or an operation is missing here.
+var (
+	ErrFar  = errors.New("the code is longer than its addresses reach")
+	ErrLack = errors.New("arm64 has no code for an operation")
+)
 
 // The scratch registers: an address, a number, a source that was in memory, and three more vectors.
 const (
@@ -54,8 +58,9 @@ type Asm struct {
 	buf    []byte
 	labels []int // offset of each label, -1 while unknown
 	fixups []fixup
-	now    inst // the vector instruction that is written
-	added  bool // the flags are those of an addition, whose carry is not inverted
+	now    inst  // the vector instruction that is written
+	err    error // of the first operation that is missing
+	added  bool  // the flags are those of an addition, whose carry is not inverted
 }
 
 // Use makes an Asm that has no code yet write it to memory that nobody uses any more.
@@ -80,8 +85,11 @@ func (a *Asm) Align(n int) {
 // Data appends bytes that are no code. A multiple of 4 of them is followed by code.
 func (a *Asm) Data(b ...byte) { a.buf = append(a.buf, b...) }
 
-// Finish resolves all labels and returns the code. Every label used must be bound. The error is ErrFar.
+// Finish resolves all labels and returns the code. Every label used must be bound.
 func (a *Asm) Finish() ([]byte, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
 	for _, f := range a.fixups {
 		to := a.labels[f.label-1]
 		if to < 0 {
@@ -104,6 +112,13 @@ func (a *Asm) Finish() ([]byte, error) {
 	}
 	a.fixups = a.fixups[:0]
 	return a.buf, nil
+}
+
+// lack makes Finish fail.
+func (a *Asm) lack(format string, args ...any) {
+	if a.err == nil {
+		a.err = fmt.Errorf("%w: "+format, append([]any{ErrLack}, args...)...)
+	}
 }
 
 func (a *Asm) word(w uint32) { a.buf = binary.LittleEndian.AppendUint32(a.buf, w) }

@@ -51,7 +51,7 @@ func (a *Asm) exchange(in *inst) {
 		case 0x4e:
 			a.rrr(ext|8<<11, d, m, m)
 		default:
-			panic("a64: no such exchange")
+			a.lack("exchange %#x", in.Imm)
 		}
 	})
 }
@@ -59,7 +59,7 @@ func (a *Asm) exchange(in *inst) {
 // evens takes the even lanes of 32 bits of both sources.
 func (a *Asm) evens(in *inst) {
 	if in.Imm != 0x88 {
-		panic("a64: no such choice of lanes")
+		a.lack("choice of lanes %#x", in.Imm)
 	}
 	a.each(in, func(d, n, m uint32) { a.rrr(uzp1S, d, n, m) })
 }
@@ -67,7 +67,7 @@ func (a *Asm) evens(in *inst) {
 // quarters exchanges the halves of a vector of 32 bytes.
 func (a *Asm) quarters(in *inst) {
 	if in.Imm != 0x4e {
-		panic("a64: no such exchange of quarters")
+		a.lack("exchange of quarters %#x", in.Imm)
 	}
 	m := [2]uint32{v(in.RM, 0), v(in.RM, 1)}
 	if in.inMemory {

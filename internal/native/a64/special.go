@@ -1,10 +1,6 @@
 package a64
 
-import (
-	"fmt"
-
-	"github.com/loris-ml/loris/internal/native/x64"
-)
+import "github.com/loris-ml/loris/internal/native/x64"
 
 // special has the instructions that are several of NEON, or read other registers than their like.
 var special [256]func(a *Asm, in *inst)
@@ -39,7 +35,8 @@ func init() {
 	}
 	s[x64.PSLLD], s[x64.PSLLQ] = shiftLeft(32), shiftLeft(64)
 	s[x64.PSRLD], s[x64.PSRLQ], s[x64.PSRAD] = shiftRight(ushr, 32), shiftRight(ushr, 64), shiftRight(sshr, 32)
-	s[x64.PSLLVD], s[x64.PSLLVQ], s[x64.PSRLVQ], s[x64.PSRAVD] = (*Asm).shiftsLeft, (*Asm).shiftsWide, (*Asm).shiftsWide, (*Asm).shiftsRight
+	s[x64.PSLLVD], s[x64.PSRLVD], s[x64.PSRAVD] = shifts(ushlS, 32, false), shifts(ushlS, 32, true), shifts(sshlS, 31, true)
+	s[x64.PSLLVQ], s[x64.PSRLVQ] = (*Asm).shiftsWide, (*Asm).shiftsWide
 
 	s[x64.CVTPS2PD] = long(fcvtlD, 0)
 	s[x64.CVTDQ2PD] = long(sxtlD, scvtfD)
@@ -168,7 +165,7 @@ func compare(ops ...uint32) func(a *Asm, in *inst) {
 	return func(a *Asm, in *inst) {
 		p, ok := predicates[in.Imm]
 		if !ok {
-			panic(fmt.Sprintf("a64: there is no comparison %#x", in.Imm))
+			a.lack("comparison %#x", in.Imm)
 		}
 		a.each(in, func(d, n, m uint32) {
 			if p.swap {
@@ -229,25 +226,17 @@ func shiftRight(op, width uint32) func(a *Asm, in *inst) {
 
 // Shifts by lanes take their counts as unsigned numbers; NEON's take a signed byte.
 
-func (a *Asm) shiftsLeft(in *inst) {
-	a.each(in, func(d, n, m uint32) {
-		a.count(m, 32)
-		a.rrr(ushlS, d, n, tmp0)
-	})
-}
-
-func (a *Asm) shiftsRight(in *inst) {
-	a.each(in, func(d, n, m uint32) {
-		a.count(m, 31)
-		a.rr(negS, tmp0, tmp0)
-		a.rrr(sshlS, d, n, tmp0)
-	})
-}
-
-// count makes tmp0 the lanes of m, at most most.
-func (a *Asm) count(m, most uint32) {
-	a.rr(movi|most>>5<<16|most&31<<5, tmp0, 0)
-	a.rrr(uminS, tmp0, tmp0, m)
+func shifts(op, most uint32, right bool) func(a *Asm, in *inst) {
+	return func(a *Asm, in *inst) {
+		a.each(in, func(d, n, m uint32) {
+			a.rr(movi|most>>5<<16|most&31<<5, tmp0, 0)
+			a.rrr(uminS, tmp0, tmp0, m) // beyond, they are all the same
+			if right {
+				a.rr(negS, tmp0, tmp0)
+			}
+			a.rrr(op, d, n, tmp0)
+		})
+	}
 }
 
 // shiftsWide shifts lanes of 64 bits to the left, or to the right with zeros above.

@@ -1,10 +1,6 @@
 package a64
 
-import (
-	"fmt"
-
-	"github.com/loris-ml/loris/internal/native/x64"
-)
+import "github.com/loris-ml/loris/internal/native/x64"
 
 // v returns half h of a vector register of 32 bytes.
 func v(r x64.Reg, h int) uint32 { return uint32(r)*2 + uint32(h) }
@@ -41,7 +37,7 @@ func (a *Asm) Vec(from x64.Inst) {
 	case special[op] != nil:
 		special[op](a, in)
 	default:
-		panic(fmt.Sprintf("a64: there is no %s", op.Name()))
+		a.lack("%s", op.Name())
 	}
 }
 
@@ -98,7 +94,7 @@ const (
 	cmhiD          = 0x6ee03400
 	cmlt0S, cmlt0D = 0x4ea0a800, 0x4ee0a800
 	smaxS, sminS   = 0x4ea06400, 0x4ea06c00
-	uminS          = 0x6ea06c00
+	umaxS, uminS   = 0x6ea06400, 0x6ea06c00
 	sshlS          = 0x4ea04400
 	ushlS, ushlD   = 0x6ea04400, 0x6ee04400
 	negS, negD     = 0x6ea0b800, 0x6ee0b800
@@ -175,7 +171,7 @@ var (
 		x64.FMADD231PS: fmlaS, x64.FMADD231PD: fmlaD, x64.FNMADD231PS: fmlsS, x64.FNMADD231PD: fmlsD,
 		x64.PADDD: addS, x64.PADDQ: addD, x64.PSUBD: subS, x64.PSUBQ: subD, x64.PMULLD: mulS,
 		x64.PANDD: and, x64.PANDQ: and, x64.PORD: orr, x64.PORQ: orr, x64.PXORD: eor, x64.PXORQ: eor,
-		x64.PMINSD: sminS, x64.PMAXSD: smaxS,
+		x64.PMINSD: sminS, x64.PMAXSD: smaxS, x64.PMINUD: uminS, x64.PMAXUD: umaxS,
 		x64.PCMPEQD: cmeqS, x64.PCMPEQQ: cmeqD, x64.PCMPGTD: cmgtS, x64.PCMPGTQ: cmgtD,
 		x64.PSHUFB: tbl, // of indices that are below 16 or negative
 	}
