@@ -166,12 +166,17 @@ func TestNth(t *testing.T) {
 	})
 }
 
-// Every place of short lists of few different keys.
+// Every place of lists of few different keys, and of many of which a sample is taken, which misleads where the
+// keys repeat with its step.
 func TestNthOfFewKeys(t *testing.T) {
+	different := map[int]int{600: 7, 1023: 1 << 20, 1024: 32, 1100: 1 << 20}
 	for n := 1; n < 200; n++ {
+		different[n] = 13
+	}
+	for n, most := range different {
 		k := make([]uint64, n)
 		for i := range k {
-			k[i] = uint64((i * 7919) % 13)
+			k[i] = uint64((i * 7919) % most)
 		}
 		want := slices.Clone(k)
 		slices.Sort(want)

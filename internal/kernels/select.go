@@ -1,6 +1,10 @@
 package kernels
 
-import "slices"
+import (
+	"math"
+	"math/bits"
+	"slices"
+)
 
 // Selecting elements by their place in the order of Sort, without sorting what is
 // not asked for. Keys are those of sortKey; of equal ones the first counts as the
@@ -214,8 +218,21 @@ func (r Rank) place(n, numbers int) int {
 	return (n - 1) / 2
 }
 
-// nth returns the key at a place in the order of k, which it changes.
+// nth returns the key at a place in the order of k, whose order it changes. Of many keys those between two of a
+// sample, with which the place is likely to be, are looked at alone (Floyd and Rivest, "Expected time bounds for
+// selection", 1975).
 func nth(k []uint64, at int) uint64 {
+	for len(k) >= sampleLeast {
+		lo, hi := around(k, at)
+		less, within := between(k, lo, hi)
+		if at < less || at >= less+within || within > len(k)/2 {
+			break // the sample was misleading, or there are many equal keys
+		}
+		if lo == hi {
+			return lo
+		}
+		k, at = k[:within], at-less
+	}
 	for rounds := 0; len(k) > 24; rounds++ {
 		if rounds == 64 { // an order that defeats the choice of pivots
 			break
@@ -240,6 +257,45 @@ func nth(k []uint64, at int) uint64 {
 	return k[at]
 }
 
+// sampleLeast is how many keys there are at least of which a sample is taken, sampleMost bounds it.
+const sampleLeast, sampleMost = 256, 256
+
+// around returns keys of a sample between which the key at a place is likely to be: two standard deviations of
+// the place in the sample from where it is expected.
+func around(k []uint64, at int) (lo, hi uint64) {
+	var room [sampleMost]uint64
+	root := int(math.Sqrt(float64(len(k))))
+	n := min(root, sampleMost)
+	sample, step := room[:n], len(k)/n
+	for i := range sample {
+		sample[i] = k[i*step]
+	}
+	slices.Sort(sample)
+	place, off := at*n/len(k), int(math.Sqrt(float64(n)))
+	lo, hi = 0, math.MaxUint64
+	if place >= off {
+		lo = sample[place-off]
+	}
+	if place+off < n {
+		hi = sample[place+off]
+	}
+	return lo, hi
+}
+
+// between puts the keys from lo to hi first, and returns how many are less, and how many these are. It has no
+// branch that depends on a key.
+func between(k []uint64, lo, hi uint64) (less, within int) {
+	width := hi - lo
+	for i, x := range k {
+		k[i], k[within] = k[within], x
+		from, below := bits.Sub64(x, lo, 0)
+		_, beyond := bits.Sub64(width, from, 0)
+		within += 1 - int(beyond)
+		less += int(below)
+	}
+	return less, within
+}
+
 // pivot is the median of three medians of three.
 func pivot(k []uint64) uint64 {
 	n, e := len(k), len(k)/8
@@ -253,16 +309,14 @@ func median3(a, b, c uint64) uint64 { return max(min(a, b), min(max(a, b), c)) }
 func partition(k []uint64, p uint64) (less, equal int) {
 	for i, x := range k {
 		k[i], k[less] = k[less], x
-		if x < p {
-			less++
-		}
+		_, below := bits.Sub64(x, p, 0)
+		less += int(below)
 	}
 	rest := k[less:]
 	for i, x := range rest {
 		rest[i], rest[equal] = rest[equal], x
-		if x == p {
-			equal++
-		}
+		_, same := bits.Sub64(x^p, 1, 0)
+		equal += int(same)
 	}
 	return less, equal
 }
