@@ -218,7 +218,11 @@ func scatterReduce[T kernels.Number](c *call) {
 		how = boolCombines[how]
 	}
 	if index, src, inner, ok := c.rowScatter(); ok {
-		combineRows[T](c, index, src, 1, c.indexed(), inner, how, include)
+		if size := c.indexed(); how == kernels.CombineSum && include && fewRows(index.n, size) {
+			addRows[T](c, index, src, 1, size, inner)
+		} else {
+			combineRows[T](c, index, src, 1, size, inner, how, include)
+		}
 		return
 	}
 	index := c.index()
@@ -327,10 +331,19 @@ func indexAdd[T kernels.Number](c *call) {
 	index := c.index()
 	v, _ := c.Operand("source")
 	source := c.dense(v)
-	if inner > 1 && c.Shapes[0].Bytes() > cachedRows {
+	if inner > 1 && c.Shapes[0].Bytes() > cachedRows && !fewRows(index.n, size) {
 		combineRows[T](c, index, source, outer, size, inner, kernels.CombineSum, true)
 		return
 	}
+	addRows[T](c, index, source, outer, size, inner)
+}
+
+// fewRows reports whether an index selects so few rows that looking at all would take longer than going to
+// these: where self is updated in place nothing else is.
+func fewRows(selected, size int) bool { return selected < size/16 }
+
+// addRows emits the sums of rows of self with those of a source in the order of the index.
+func addRows[T kernels.Number](c *call, index, source operand, outer, size, inner int) {
 	out := c.selfCopy()
 	m := c.l.mem
 	// A unit is a column: each is added in index order, whoever does it.

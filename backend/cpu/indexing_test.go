@@ -28,3 +28,20 @@ func TestFewSums(t *testing.T) {
 		}
 	}
 }
+
+// TestFewRowsOfMany states that adding few rows to many takes no memory for each of the many.
+func TestFewRowsOfMany(t *testing.T) {
+	for _, body := range []string{
+		"index_add(%x, 0, %i, %y)", `scatter_reduce(%x, 0, expand(reshape(%i, [5,1]), [5,8]), %y, reduce="sum")`,
+	} {
+		text := `program @p {
+			%x = parameter "x" : f32[100000,8]
+			%i = parameter "i" : i64[5]
+			%y = parameter "y" : f32[5,8]
+			return ` + body + ` }`
+		if n := mustCompile(t, New(), text).plan.Workspace; n > 4096 {
+			t.Errorf("%s: %d bytes of workspace", body, n)
+		}
+		sameAsRef(t, New(), text, 1e-6, hashed(800000), []float64{99999, 3, 3, 0, 7}, hashed(40))
+	}
+}
