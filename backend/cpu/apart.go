@@ -56,7 +56,7 @@ func setApart(k *fuse.Kernel) (list []apart) {
 	for i := range k.Args {
 		a := apart{arg: i, size: k.Args[i].DType.Size(), step: cols.Steps[i], result: k.Args[i].Role == fuse.Output}
 		least := apartLeast
-		if k.Loop.Axis == loop.Rows && a.size >= 4 {
+		if k.Loop.Axis == loop.Rows && (a.size >= 4 || !a.result) {
 			least = apartShort
 		}
 		a.across = rows.N >= least && rows.Steps[i] == 1 && a.step >= least && (!a.result || k.Loop.Axis == loop.Rows)

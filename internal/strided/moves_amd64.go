@@ -61,6 +61,28 @@ func transposeVectors[T uint8 | uint16](dst []T, width int, src []T, step, rows,
 	return rows, cols
 }
 
+// transposeFew is TransposeNarrow of fewer than 8 rows, and returns how many columns it has moved: those
+// that it can read 8 elements of without leaving src.
+func transposeFew[T uint8 | uint16](dst []T, width int, src []T, step, rows, cols int) int {
+	if !vectors {
+		return 0
+	}
+	var block [8 * 16]T
+	to, c := unsafe.Pointer(&block), 0
+	for ; c+16 <= cols && (c+15)*step+8 <= len(src); c += 16 {
+		from := unsafe.Pointer(&src[c*step])
+		if unsafe.Sizeof(block[0]) == 1 {
+			transpose8AVX2((*uint8)(to), (*uint8)(from), 16, step, 8)
+		} else {
+			transpose16AVX2((*uint16)(to), (*uint16)(from), 16, step, 8)
+		}
+		for k := range rows {
+			*(*[16]T)(dst[k*width+c:]) = *(*[16]T)(block[k*16:])
+		}
+	}
+	return c
+}
+
 // A secondLoop moves n bytes, a multiple of 32 above zero, between elements that adjoin and every second one.
 type secondLoop = func(dst, src *byte, n int)
 

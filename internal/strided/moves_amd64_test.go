@@ -20,7 +20,7 @@ func TestMovesAgree(t *testing.T) {
 func testMoves[T uint8 | uint16](t *testing.T) {
 	checkReverse[T](t)
 	rng := rand.New(rand.NewPCG(3, 4))
-	for _, q := range [][2]int{{1, 1}, {7, 40}, {8, 16}, {8, 15}, {17, 33}, {64, 64}, {63, 49}, {9, 3}} {
+	for _, q := range [][2]int{{1, 1}, {7, 40}, {8, 16}, {8, 15}, {17, 33}, {64, 64}, {63, 49}, {9, 3}, {2, 16}, {3, 100}, {5, 17}, {15, 70}} {
 		rows, cols := q[0], q[1]
 		width, step := cols+rng.IntN(3), rows+rng.IntN(3)
 		src := random[T](rng, (cols-1)*step+rows)

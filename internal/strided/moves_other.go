@@ -8,6 +8,8 @@ func transposeVectors[T uint8 | uint16](_ []T, _ int, _ []T, _, _, _ int) (rows,
 	return 0, 0
 }
 
+func transposeFew[T uint8 | uint16](_ []T, _ int, _ []T, _, _, _ int) int { return 0 }
+
 func everyVectors[T Bits](dst, src []T) int { return 0 }
 
 func spreadVectors[T Bits](dst, src []T) int { return 0 }

@@ -5,6 +5,9 @@ import (
 	"unsafe"
 )
 
+// fewestRows is how many rows there are at least that transposeFew moves, most of whose vectors go unused.
+const fewestRows = 2
+
 // TransposeNarrow sets element (k, c) of dst, whose rows lie width apart, to element k + c·step of src, for
 // k below rows and c below cols.
 func TransposeNarrow[T uint8 | uint16](dst []T, width int, src []T, step, rows, cols int) {
@@ -12,7 +15,11 @@ func TransposeNarrow[T uint8 | uint16](dst []T, width int, src []T, step, rows, 
 		return
 	}
 	doneRows, doneCols := transposeVectors(dst, width, src, step, rows, cols)
-	if doneRows == 0 {
+	restCols := 0
+	if rest := rows - doneRows; rest >= fewestRows {
+		restCols = transposeFew(dst[doneRows*width:], width, src[doneRows:], step, rest, cols)
+	}
+	if doneRows == 0 && restCols == 0 {
 		doneRows, doneCols = rows&^3, cols&^3
 		if unsafe.Sizeof(dst[0]) == 1 {
 			transposeBytes(bytesOf(dst), width, bytesOf(src), step, doneRows, doneCols)
@@ -23,7 +30,7 @@ func TransposeNarrow[T uint8 | uint16](dst []T, width int, src []T, step, rows, 
 	for k := range rows {
 		first := doneCols
 		if k >= doneRows {
-			first = 0
+			first = restCols
 		}
 		row, p := dst[k*width:][:cols], k+first*step
 		for c := first; c < cols; c++ {
