@@ -105,7 +105,7 @@ func (g *gen) noteZeros(w int, y val) {
 	g.add(vop{op: x64.MOVUPSst, len: n, b: g.pick(zeros, 4, 1), mem: bounce, store: true})
 	v := int32(g.now)
 	g.scalar(func() {
-		a := &g.asm
+		a := g.asm
 		a.MovLoad(x64.RAX, inSpill(atBounce))
 		for at := int32(8); at < int32(n); at += 8 {
 			a.ArithLoad(x64.Or, x64.RAX, inSpill(atBounce+at))

@@ -111,7 +111,7 @@ func (g *gen) startTail() {
 		g.scalar(func() {
 			g.asm.MovLoad(x64.RBX, inSpill(atTail))
 			g.asm.MovImm(x64.RAX, -1)
-			g.asm.Bzhi(x64.RAX, x64.RAX, x64.RBX)
+			g.asm.(*x64.Asm).Bzhi(x64.RAX, x64.RAX, x64.RBX)
 			g.asm.Vec(x64.Inst{Op: x64.KMOVWr, Len: 16, Reg: tailMask, V: x64.NoReg, RM: x64.RAX})
 		})
 		return
@@ -180,7 +180,7 @@ func (g *gen) hoist(p *pass) {
 // columnLoop emits the loops over the columns of one row: over whole groups of
 // copies, over whole vectors, and the tail.
 func (g *gen) columnLoop(p *pass, r *regions) {
-	a := &g.asm
+	a := g.asm
 	a.MovImm(column, 0)
 	if r.stream != nil {
 		slow, done := a.Label(), a.Label()
@@ -204,7 +204,7 @@ func (g *gen) columnLoop(p *pass, r *regions) {
 
 // countedLoop emits a loop while copies of a vector of columns are left.
 func (g *gen) countedLoop(r region, copies int) {
-	a := &g.asm
+	a := g.asm
 	top, check := a.Label(), a.Label()
 	step := int32(copies * g.lanes)
 	a.Jump(check)
@@ -219,7 +219,7 @@ func (g *gen) countedLoop(r region, copies int) {
 
 // remainder keeps how many columns are left, and jumps if none are.
 func (g *gen) remainder(done x64.Label) {
-	a := &g.asm
+	a := g.asm
 	a.MovLoad(x64.RAX, inFrame(frameCols))
 	a.Arith(x64.Sub, x64.RAX, column)
 	a.JumpIf(x64.LessEq, done)
@@ -229,7 +229,7 @@ func (g *gen) remainder(done x64.Label) {
 // checkAligned jumps if an operand that is to be stored past the cache is not
 // aligned for it.
 func (g *gen) checkAligned(p *pass, slow x64.Label) {
-	a := &g.asm
+	a := g.asm
 	for _, v := range p.Body {
 		in := &g.k.Instrs[v]
 		if in.Code != loop.Store || !g.streams(in.Arg) {
@@ -243,7 +243,7 @@ func (g *gen) checkAligned(p *pass, slow x64.Label) {
 
 // advance moves all operands to the next row.
 func (g *gen) advance() {
-	a := &g.asm
+	a := g.asm
 	for i := range g.k.Args {
 		if r := g.args[i]; r != x64.NoReg {
 			a.ArithLoad(x64.Add, r, inFrame(frameRow+8*int32(i)))
@@ -265,7 +265,7 @@ func (g *gen) advance() {
 
 // rewind moves all operands to the first row.
 func (g *gen) rewind() {
-	a := &g.asm
+	a := g.asm
 	for i := range g.k.Args {
 		if r := g.args[i]; r != x64.NoReg {
 			a.MovLoad(r, inFrame(framePtr+8*int32(i)))
@@ -283,7 +283,7 @@ func (g *gen) rewind() {
 // rowLoop emits body for each row and goes on to the next; it ends beyond the
 // last.
 func (g *gen) rowLoop(body func()) {
-	a := &g.asm
+	a := g.asm
 	a.MovLoad(x64.RAX, inFrame(frameRows))
 	a.MovStore(inSpill(atRows), x64.RAX)
 	top := a.Label()

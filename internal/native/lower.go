@@ -141,7 +141,7 @@ func (g *gen) index() val {
 		unit = 0
 	}
 	g.scalar(func() {
-		a := &g.asm
+		a := g.asm
 		if axis == loop.Rows {
 			a.MovLoad(x64.RAX, inSpill(atIndex))
 		} else {

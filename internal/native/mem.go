@@ -323,7 +323,7 @@ func (g *gen) moveSingly(arg int, store bool) {
 	size, unit, tail := g.k.Args[arg].DType.Size(), g.unit, g.tail
 	free := g.k.Args[arg].Cols == loop.Free
 	g.scalar(func() {
-		a := &g.asm
+		a := g.asm
 		if free {
 			a.MovLoad(x64.RBX, inFrame(frameCol+8*int32(arg)))
 		} else {

@@ -205,7 +205,7 @@ func assemble(k *loop.Kernel, isa ISA, use func(text []byte) error) (spill int, 
 	g.asm.VZeroUpper()
 	g.asm.Ret()
 	g.writePool()
-	g.room.code = g.asm.Finish()
+	g.room.code = finish(g.asm)
 	return int(g.slots), use(g.room.code)
 }
 
@@ -265,10 +265,9 @@ func (g *gen) leave() {
 
 func newGen(k *loop.Kernel, isa ISA) *gen {
 	g := &gen{
-		isa: isa, k: k, slots: atSlots, at: map[poolKey]val{}, homes: map[homeKey]val{},
+		isa: isa, k: k, asm: newAssembler(isa), slots: atSlots, at: map[poolKey]val{}, homes: map[homeKey]val{},
 		uniform: make([]bool, len(k.Instrs)), values: make([]val, len(k.Instrs)),
 	}
-	g.asm.neon = isa == NEON
 	g.use(rooms.Get().(*room), len(k.Instrs))
 	g.newVal(vinfo{}) // none
 	g.initRegs()

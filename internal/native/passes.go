@@ -153,7 +153,7 @@ func (g *gen) overAll(passes []*pass) {
 // alongRows emits a kernel of which a line is a column: blocks of columns go
 // through all rows, with their accumulators in registers.
 func (g *gen) alongRows(passes []*pass) {
-	a := &g.asm
+	a := g.asm
 	a.MovImm(column, 0)
 	copies := g.rowCopies(passes)
 	block := func(copies int) {

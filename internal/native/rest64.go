@@ -52,7 +52,7 @@ func (g *gen) eachLargeRest(large, r, b, rest val) val {
 // largeRest reduces r by b times 2¹⁵⁰⁰, 2¹⁰⁰⁰, 2⁵⁰⁰ and 1, each until it is below: a quotient that is
 // rounded leaves a rest that is a float and 2⁵² times as small at least.
 func (g *gen) largeRest(r, b, out, level, step x64.Mem) {
-	a := &g.asm
+	a := g.asm
 	rest, by, q := g.kept(0), g.kept(1), g.kept(2)
 	load := func(dst x64.Reg, m x64.Mem) {
 		a.Vec(x64.Inst{Op: x64.MOVUPS, Len: 16, Reg: dst, V: x64.NoReg, Mem: &m})

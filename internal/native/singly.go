@@ -9,7 +9,7 @@ import (
 // lanewise computes integers of 64 bits lane by lane: one emits what makes RAX, x's element,
 // and RBX, y's, the result in RAX. y is the element of y in memory; RDX is free. Where all lanes of
 // some are 0, nothing is computed, and the result is x.
-func (g *gen) lanewise(x, y, some val, one func(a *assembler, y x64.Mem)) val {
+func (g *gen) lanewise(x, y, some val, one func(a assembler, y x64.Mem)) val {
 	const w = 8
 	n := max(g.vl(w), 16)
 	xs, ys, ss := g.newSlot(), g.newSlot(), g.newSlot()
@@ -21,7 +21,7 @@ func (g *gen) lanewise(x, y, some val, one func(a *assembler, y x64.Mem)) val {
 		return x64.Mem{Base: spillBase, Index: x64.R8, Scale: uint8(w), Disp: at}
 	}
 	g.scalar(func() {
-		a := &g.asm
+		a := g.asm
 		top, end := a.Label(), a.Label()
 		g.orWords(ss, n)
 		a.JumpIf(x64.Zero, end)
@@ -63,7 +63,7 @@ func (g *gen) divide64(x, y val, floor, rest bool) val {
 
 // divideSingly divides the lanes of x by those of y in a loop, if one of some is not 0.
 func (g *gen) divideSingly(x, y, some val, floor, rest bool) val {
-	return g.lanewise(x, y, some, func(a *assembler, lane x64.Mem) {
+	return g.lanewise(x, y, some, func(a assembler, lane x64.Mem) {
 		next, minus, done := a.Label(), a.Label(), a.Label()
 		a.ArithImm(x64.Cmp, x64.RBX, 0)
 		a.JumpIf(x64.Zero, next)

@@ -169,7 +169,7 @@ func farTable(b []byte) []byte {
 // reduceFar emits a jump where the mask is empty, and before it the reduction in f64 of all lanes of
 // a vector of n bytes.
 func (g *gen) reduceFar(n int, f *farSlots, table x64.Label) {
-	a := &g.asm
+	a := g.asm
 	end := a.Label()
 	if g.evex() {
 		a.LoadSize(x64.RAX, inSpill(f.mask), 2)
@@ -232,7 +232,7 @@ func (g *gen) reduceFar(n int, f *farSlots, table x64.Label) {
 // f64. An f32 in f64 has 24 bits M above 29 zeros: x = M·2ᵏ. The product of M and the table's words,
 // modulo 2¹²⁸, has the quadrant in its 2 highest bits and then the fraction of one.
 func (g *gen) reduceHuge(f *farSlots, lane int32, table x64.Label) {
-	a := &g.asm
+	a := g.asm
 	next := a.Label()
 	x := inSpill(f.x64 + lane)
 	a.MovLoad(x64.RBX, x)

@@ -147,7 +147,7 @@ func (g *gen) hugeLanes64(lanes int, s hugeSlots, keep [3]int32, table x64.Label
 // onLanes64 emits a test whether a mask in memory has a lane of f64, and code for each that it has,
 // which finds a lane's element of a slot by at. The registers of kept are free, and saved in slots.
 func (g *gen) onLanes64(lanes int, mask int32, keep [3]int32, one func(at func(slot int32) x64.Mem)) {
-	a := &g.asm
+	a := g.asm
 	none := a.Label()
 	a.MovLoad(x64.RAX, inSpill(mask))
 	for i := 1; i < lanes; i++ {
@@ -192,7 +192,7 @@ func (g *gen) kept(i int) x64.Reg {
 // quadrants. It leaves those in q, rounded to the nearest, the magnitude of the rest of 128 bits in R8
 // and between, in units of 2⁻¹²⁸ quadrants, and the sign of the angle in RBX.
 func (g *gen) hugeProduct(s hugeSlots, at func(int32) x64.Mem, table x64.Label) {
-	a := &g.asm
+	a := g.asm
 	a.MovLoad(x64.RBX, at(s.x))
 	a.ShiftImm(x64.Shl, x64.RBX, 1)
 	a.ShiftImm(x64.Shr, x64.RBX, 53)
@@ -267,7 +267,7 @@ const (
 // hugeAngle turns what hugeProduct leaves into radians: a float of the 53 highest bits and one of
 // those behind, times π/2 in two parts.
 func (g *gen) hugeAngle(s hugeSlots, at func(int32) x64.Mem, table x64.Label) {
-	a := &g.asm
+	a := g.asm
 	a.MovLoad(x64.RDX, at(s.between))
 	a.ShiftImm(x64.Shr, x64.RDX, 12)
 	a.Mov(x64.RAX, x64.R8)
