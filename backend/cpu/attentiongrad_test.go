@@ -3,8 +3,11 @@ package cpu
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/loris-ml/loris/internal/aten"
 )
 
 // TestAttentionGradients holds the kernel of the gradients of attention against their definition: beside the
@@ -121,4 +124,44 @@ func TestAttentionGradientMemory(t *testing.T) {
 	if workspace[1] > 2*workspace[0] || workspace[1] > 2000*2*16*4*5 {
 		t.Errorf("%d bytes of workspace, and for twice the length %d", workspace[0], workspace[1])
 	}
+}
+
+// TestAttentionForProjection states that attention writes its result in the order that a projection of all heads
+// takes, and that its gradients read it there: nothing is copied.
+func TestAttentionForProjection(t *testing.T) {
+	const attention = `%q = parameter "q" : f32[2,4,5,8]
+		%w = parameter "w" : f32[32,32]
+		%g = parameter "g" : f32[10,32]
+		%m = parameter "m" : f32[5,5]
+		%0 = scaled_dot_product_attention(%q, %q, %q, %m)
+		%1 = reshape(permute(%0, [0,2,1,3]), [10,32])
+		%2 = matmul(%1, %w)
+		%3 = permute(reshape(matmul(%g, %w), [2,5,4,8]), [0,2,1,3])
+		%4, %5, %6 = _scaled_dot_product_attention_backward(%3, %0, %q, %q, %q, %m)
+		%7 = _scaled_dot_product_attention_mask_backward(%3, %0, %q, %q, %q, %m)
+		%8 = matmul(permute(%1, [1,0]), %g) `
+	for name, c := range map[string]struct {
+		results string
+		copied  bool
+	}{
+		"by gradients":    {"%2, %4, %5, %6, %7, %8", false},
+		"and as a result": {"%0, %2, %4, %5, %6, %7, %8", true},
+	} {
+		text := "program @p { " + attention + " return " + c.results + " }"
+		m := mustCompile(t, New(), text)
+		copied := slices.ContainsFunc(m.plan.Steps, func(s step) bool { return s.Instr == nil || s.Instr.Op == aten.Reshape })
+		if copied != c.copied {
+			t.Errorf("%s: the result is copied: %t\n%s", name, copied, m.plan)
+		}
+		sameAsRef(t, New(), text, 1e-4, spread(320), spread(1024), spread(320), spread(25))
+	}
+}
+
+// spread returns n numbers around 0.
+func spread(n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = float64(i*7%101-50) / 100
+	}
+	return x
 }
