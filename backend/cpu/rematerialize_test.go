@@ -70,3 +70,23 @@ func TestRematerialize(t *testing.T) {
 		})
 	}
 }
+
+// TestDelayedWeights states that weights which are unpacked for a later product are not stored with those
+// of the first, over the same dimensions.
+func TestDelayedWeights(t *testing.T) {
+	const size = 64
+	b := New()
+	text := `program @p { %x = parameter "x" : f32[64]  %v = parameter "v" : u8[64,64]  %w = parameter "w" : u8[64,64]
+		%0 = mul(cast(%w, dtype=f32), 0.5)
+		%1 = sum(mul(mul(cast(%v, dtype=f32), 0.25), %x), [1])
+		%2 = cumsum(%1, dim=0)
+		return sum(mul(%0, %2), [1]) }`
+	p, _ := graph.Optimize(program(t, text), graph.Options{Supports: b.Supports, Rematerialize: true})
+	m, err := compile(b, p, backend.CompileOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.plan.Workspace >= size*size*4 {
+		t.Errorf("the weights are stored:\n%s", m.plan)
+	}
+}

@@ -31,7 +31,8 @@ type Options struct {
 	// NoRules turns the Rules off: composites are decomposed, common subexpressions merged and dead
 	// code dropped, and nothing else changes.
 	NoRules bool
-	// Rematerialize computes cheap values again where they are used much later, in place of keeping them.
+	// Rematerialize computes cheap values again where they are used much later, in place of keeping them,
+	// and those of parameters alone where they are used first.
 	Rematerialize bool
 }
 
@@ -101,7 +102,7 @@ func optimize(p *Program, o Options, rec *recording) (*Program, Stats) {
 	out := optimizeLoops(fromOrdered(p.Name, params, ordered, roots), o, &st)
 	out.inferred = true
 	if o.Rematerialize {
-		out = rematerialize(out)
+		out = rematerialize(delay(out))
 	}
 	st.After = len(out.Instrs)
 	return out, st
