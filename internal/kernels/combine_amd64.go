@@ -15,10 +15,13 @@ func nativeRowLoops() (l allCombiners) {
 	}
 	type c = combiners
 	return allCombiners{
-		u8: c{addBytesAVX2, maxUnsignedAVX2, minUnsignedAVX2}, i8: c{addBytesAVX2, maxBytesAVX2, minBytesAVX2},
-		i16: c{addWordsAVX2, maxWordsAVX2, minWordsAVX2}, i32: c{addLongsAVX2, maxLongsAVX2, minLongsAVX2},
-		i64: c{addQuadsAVX2, maxQuadsAVX2, minQuadsAVX2}, f32: c{addSinglesAVX2, maxSinglesAVX2, minSinglesAVX2},
-		f64: c{addDoublesAVX2, maxDoublesAVX2, minDoublesAVX2},
+		u8:  c{add: addBytesAVX2, max: maxUnsignedAVX2, min: minUnsignedAVX2},
+		i8:  c{add: addBytesAVX2, max: maxBytesAVX2, min: minBytesAVX2},
+		i16: c{add: addWordsAVX2, max: maxWordsAVX2, min: minWordsAVX2},
+		i32: c{addLongsAVX2, maxLongsAVX2, minLongsAVX2, addLongsRowsAVX2},
+		i64: c{addQuadsAVX2, maxQuadsAVX2, minQuadsAVX2, addQuadsRowsAVX2},
+		f32: c{addSinglesAVX2, maxSinglesAVX2, minSinglesAVX2, addSinglesRowsAVX2},
+		f64: c{addDoublesAVX2, maxDoublesAVX2, minDoublesAVX2, addDoublesRowsAVX2},
 	}
 }
 

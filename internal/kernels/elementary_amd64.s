@@ -1710,6 +1710,8 @@ TEXT ·addBytesAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU (AX), Y0
@@ -1718,8 +1720,38 @@ vector:
 	VMOVDQU Y0, (AX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     vector
+	SUBQ    $0x20, DX
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, DX
+	JEQ     below16
+	VMOVDQU (AX), X2
+	VMOVDQU (CX), X3
+	VPADDB  Y3, Y2, Y0
+	VMOVDQU X0, (AX)
+	ADDQ    $0x10, AX
+	ADDQ    $0x10, CX
+
+below16:
+	TESTQ  $0x00000008, DX
+	JEQ    below8
+	VMOVQ  (AX), X2
+	VMOVQ  (CX), X3
+	VPADDB Y3, Y2, Y0
+	VMOVQ  X0, (AX)
+	ADDQ   $0x08, AX
+	ADDQ   $0x08, CX
+
+below8:
+	TESTQ  $0x00000004, DX
+	JEQ    below4
+	VMOVD  (AX), X2
+	VMOVD  (CX), X3
+	VPADDB Y3, Y2, Y0
+	VMOVD  X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 
@@ -1729,6 +1761,8 @@ TEXT ·addWordsAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU (AX), Y0
@@ -1737,8 +1771,38 @@ vector:
 	VMOVDQU Y0, (AX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     vector
+	SUBQ    $0x20, DX
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, DX
+	JEQ     below16
+	VMOVDQU (AX), X2
+	VMOVDQU (CX), X3
+	VPADDW  Y3, Y2, Y0
+	VMOVDQU X0, (AX)
+	ADDQ    $0x10, AX
+	ADDQ    $0x10, CX
+
+below16:
+	TESTQ  $0x00000008, DX
+	JEQ    below8
+	VMOVQ  (AX), X2
+	VMOVQ  (CX), X3
+	VPADDW Y3, Y2, Y0
+	VMOVQ  X0, (AX)
+	ADDQ   $0x08, AX
+	ADDQ   $0x08, CX
+
+below8:
+	TESTQ  $0x00000004, DX
+	JEQ    below4
+	VMOVD  (AX), X2
+	VMOVD  (CX), X3
+	VPADDW Y3, Y2, Y0
+	VMOVD  X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 
@@ -1748,6 +1812,8 @@ TEXT ·addLongsAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU (AX), Y0
@@ -1756,8 +1822,112 @@ vector:
 	VMOVDQU Y0, (AX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     vector
+	SUBQ    $0x20, DX
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, DX
+	JEQ     below16
+	VMOVDQU (AX), X2
+	VMOVDQU (CX), X3
+	VPADDD  Y3, Y2, Y0
+	VMOVDQU X0, (AX)
+	ADDQ    $0x10, AX
+	ADDQ    $0x10, CX
+
+below16:
+	TESTQ  $0x00000008, DX
+	JEQ    below8
+	VMOVQ  (AX), X2
+	VMOVQ  (CX), X3
+	VPADDD Y3, Y2, Y0
+	VMOVQ  X0, (AX)
+	ADDQ   $0x08, AX
+	ADDQ   $0x08, CX
+
+below8:
+	TESTQ  $0x00000004, DX
+	JEQ    below4
+	VMOVD  (AX), X2
+	VMOVD  (CX), X3
+	VPADDD Y3, Y2, Y0
+	VMOVD  X0, (AX)
+
+below4:
+	VZEROUPPER
+	RET
+
+// func addLongsRowsAVX2(dst *byte, src *byte, index *int64, size int, n int, bytes int, stride int, step int) int
+// Requires: AVX, AVX2
+TEXT ·addLongsRowsAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	MOVQ bytes+40(FP), DI
+	MOVQ stride+48(FP), R8
+	MOVQ step+56(FP), R9
+	XORQ R10, R10
+
+row:
+	CMPQ  R10, SI
+	JGE   done
+	MOVQ  (DX)(R10*8), R11
+	CMPQ  R11, BX
+	JAE   done
+	IMULQ R8, R11
+	ADDQ  AX, R11
+	MOVQ  CX, R12
+	MOVQ  DI, R13
+	SUBQ  $0x20, R13
+	JLT   rest
+
+vector:
+	VMOVDQU (R11), Y0
+	VMOVDQU (R12), Y1
+	VPADDD  Y1, Y0, Y0
+	VMOVDQU Y0, (R11)
+	ADDQ    $0x20, R11
+	ADDQ    $0x20, R12
+	SUBQ    $0x20, R13
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, R13
+	JEQ     below16
+	VMOVDQU (R11), X2
+	VMOVDQU (R12), X3
+	VPADDD  Y3, Y2, Y0
+	VMOVDQU X0, (R11)
+	ADDQ    $0x10, R11
+	ADDQ    $0x10, R12
+
+below16:
+	TESTQ  $0x00000008, R13
+	JEQ    below8
+	VMOVQ  (R11), X2
+	VMOVQ  (R12), X3
+	VPADDD Y3, Y2, Y0
+	VMOVQ  X0, (R11)
+	ADDQ   $0x08, R11
+	ADDQ   $0x08, R12
+
+below8:
+	TESTQ  $0x00000004, R13
+	JEQ    below4
+	VMOVD  (R11), X2
+	VMOVD  (R12), X3
+	VPADDD Y3, Y2, Y0
+	VMOVD  X0, (R11)
+
+below4:
+	ADDQ R9, CX
+	INCQ R10
+	JMP  row
+
+done:
+	MOVQ R10, ret+64(FP)
 	VZEROUPPER
 	RET
 
@@ -1767,6 +1937,8 @@ TEXT ·addQuadsAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU (AX), Y0
@@ -1775,8 +1947,112 @@ vector:
 	VMOVDQU Y0, (AX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     vector
+	SUBQ    $0x20, DX
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, DX
+	JEQ     below16
+	VMOVDQU (AX), X2
+	VMOVDQU (CX), X3
+	VPADDQ  Y3, Y2, Y0
+	VMOVDQU X0, (AX)
+	ADDQ    $0x10, AX
+	ADDQ    $0x10, CX
+
+below16:
+	TESTQ  $0x00000008, DX
+	JEQ    below8
+	VMOVQ  (AX), X2
+	VMOVQ  (CX), X3
+	VPADDQ Y3, Y2, Y0
+	VMOVQ  X0, (AX)
+	ADDQ   $0x08, AX
+	ADDQ   $0x08, CX
+
+below8:
+	TESTQ  $0x00000004, DX
+	JEQ    below4
+	VMOVD  (AX), X2
+	VMOVD  (CX), X3
+	VPADDQ Y3, Y2, Y0
+	VMOVD  X0, (AX)
+
+below4:
+	VZEROUPPER
+	RET
+
+// func addQuadsRowsAVX2(dst *byte, src *byte, index *int64, size int, n int, bytes int, stride int, step int) int
+// Requires: AVX, AVX2
+TEXT ·addQuadsRowsAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	MOVQ bytes+40(FP), DI
+	MOVQ stride+48(FP), R8
+	MOVQ step+56(FP), R9
+	XORQ R10, R10
+
+row:
+	CMPQ  R10, SI
+	JGE   done
+	MOVQ  (DX)(R10*8), R11
+	CMPQ  R11, BX
+	JAE   done
+	IMULQ R8, R11
+	ADDQ  AX, R11
+	MOVQ  CX, R12
+	MOVQ  DI, R13
+	SUBQ  $0x20, R13
+	JLT   rest
+
+vector:
+	VMOVDQU (R11), Y0
+	VMOVDQU (R12), Y1
+	VPADDQ  Y1, Y0, Y0
+	VMOVDQU Y0, (R11)
+	ADDQ    $0x20, R11
+	ADDQ    $0x20, R12
+	SUBQ    $0x20, R13
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, R13
+	JEQ     below16
+	VMOVDQU (R11), X2
+	VMOVDQU (R12), X3
+	VPADDQ  Y3, Y2, Y0
+	VMOVDQU X0, (R11)
+	ADDQ    $0x10, R11
+	ADDQ    $0x10, R12
+
+below16:
+	TESTQ  $0x00000008, R13
+	JEQ    below8
+	VMOVQ  (R11), X2
+	VMOVQ  (R12), X3
+	VPADDQ Y3, Y2, Y0
+	VMOVQ  X0, (R11)
+	ADDQ   $0x08, R11
+	ADDQ   $0x08, R12
+
+below8:
+	TESTQ  $0x00000004, R13
+	JEQ    below4
+	VMOVD  (R11), X2
+	VMOVD  (R12), X3
+	VPADDQ Y3, Y2, Y0
+	VMOVD  X0, (R11)
+
+below4:
+	ADDQ R9, CX
+	INCQ R10
+	JMP  row
+
+done:
+	MOVQ R10, ret+64(FP)
 	VZEROUPPER
 	RET
 
@@ -1786,6 +2062,8 @@ TEXT ·addSinglesAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU (AX), Y0
@@ -1794,8 +2072,112 @@ vector:
 	VMOVDQU Y0, (AX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     vector
+	SUBQ    $0x20, DX
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, DX
+	JEQ     below16
+	VMOVDQU (AX), X2
+	VMOVDQU (CX), X3
+	VADDPS  Y3, Y2, Y0
+	VMOVDQU X0, (AX)
+	ADDQ    $0x10, AX
+	ADDQ    $0x10, CX
+
+below16:
+	TESTQ  $0x00000008, DX
+	JEQ    below8
+	VMOVQ  (AX), X2
+	VMOVQ  (CX), X3
+	VADDPS Y3, Y2, Y0
+	VMOVQ  X0, (AX)
+	ADDQ   $0x08, AX
+	ADDQ   $0x08, CX
+
+below8:
+	TESTQ  $0x00000004, DX
+	JEQ    below4
+	VMOVD  (AX), X2
+	VMOVD  (CX), X3
+	VADDPS Y3, Y2, Y0
+	VMOVD  X0, (AX)
+
+below4:
+	VZEROUPPER
+	RET
+
+// func addSinglesRowsAVX2(dst *byte, src *byte, index *int64, size int, n int, bytes int, stride int, step int) int
+// Requires: AVX
+TEXT ·addSinglesRowsAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	MOVQ bytes+40(FP), DI
+	MOVQ stride+48(FP), R8
+	MOVQ step+56(FP), R9
+	XORQ R10, R10
+
+row:
+	CMPQ  R10, SI
+	JGE   done
+	MOVQ  (DX)(R10*8), R11
+	CMPQ  R11, BX
+	JAE   done
+	IMULQ R8, R11
+	ADDQ  AX, R11
+	MOVQ  CX, R12
+	MOVQ  DI, R13
+	SUBQ  $0x20, R13
+	JLT   rest
+
+vector:
+	VMOVDQU (R11), Y0
+	VMOVDQU (R12), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVDQU Y0, (R11)
+	ADDQ    $0x20, R11
+	ADDQ    $0x20, R12
+	SUBQ    $0x20, R13
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, R13
+	JEQ     below16
+	VMOVDQU (R11), X2
+	VMOVDQU (R12), X3
+	VADDPS  Y3, Y2, Y0
+	VMOVDQU X0, (R11)
+	ADDQ    $0x10, R11
+	ADDQ    $0x10, R12
+
+below16:
+	TESTQ  $0x00000008, R13
+	JEQ    below8
+	VMOVQ  (R11), X2
+	VMOVQ  (R12), X3
+	VADDPS Y3, Y2, Y0
+	VMOVQ  X0, (R11)
+	ADDQ   $0x08, R11
+	ADDQ   $0x08, R12
+
+below8:
+	TESTQ  $0x00000004, R13
+	JEQ    below4
+	VMOVD  (R11), X2
+	VMOVD  (R12), X3
+	VADDPS Y3, Y2, Y0
+	VMOVD  X0, (R11)
+
+below4:
+	ADDQ R9, CX
+	INCQ R10
+	JMP  row
+
+done:
+	MOVQ R10, ret+64(FP)
 	VZEROUPPER
 	RET
 
@@ -1805,6 +2187,8 @@ TEXT ·addDoublesAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU (AX), Y0
@@ -1813,8 +2197,112 @@ vector:
 	VMOVDQU Y0, (AX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     vector
+	SUBQ    $0x20, DX
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, DX
+	JEQ     below16
+	VMOVDQU (AX), X2
+	VMOVDQU (CX), X3
+	VADDPD  Y3, Y2, Y0
+	VMOVDQU X0, (AX)
+	ADDQ    $0x10, AX
+	ADDQ    $0x10, CX
+
+below16:
+	TESTQ  $0x00000008, DX
+	JEQ    below8
+	VMOVQ  (AX), X2
+	VMOVQ  (CX), X3
+	VADDPD Y3, Y2, Y0
+	VMOVQ  X0, (AX)
+	ADDQ   $0x08, AX
+	ADDQ   $0x08, CX
+
+below8:
+	TESTQ  $0x00000004, DX
+	JEQ    below4
+	VMOVD  (AX), X2
+	VMOVD  (CX), X3
+	VADDPD Y3, Y2, Y0
+	VMOVD  X0, (AX)
+
+below4:
+	VZEROUPPER
+	RET
+
+// func addDoublesRowsAVX2(dst *byte, src *byte, index *int64, size int, n int, bytes int, stride int, step int) int
+// Requires: AVX
+TEXT ·addDoublesRowsAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	MOVQ bytes+40(FP), DI
+	MOVQ stride+48(FP), R8
+	MOVQ step+56(FP), R9
+	XORQ R10, R10
+
+row:
+	CMPQ  R10, SI
+	JGE   done
+	MOVQ  (DX)(R10*8), R11
+	CMPQ  R11, BX
+	JAE   done
+	IMULQ R8, R11
+	ADDQ  AX, R11
+	MOVQ  CX, R12
+	MOVQ  DI, R13
+	SUBQ  $0x20, R13
+	JLT   rest
+
+vector:
+	VMOVDQU (R11), Y0
+	VMOVDQU (R12), Y1
+	VADDPD  Y1, Y0, Y0
+	VMOVDQU Y0, (R11)
+	ADDQ    $0x20, R11
+	ADDQ    $0x20, R12
+	SUBQ    $0x20, R13
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, R13
+	JEQ     below16
+	VMOVDQU (R11), X2
+	VMOVDQU (R12), X3
+	VADDPD  Y3, Y2, Y0
+	VMOVDQU X0, (R11)
+	ADDQ    $0x10, R11
+	ADDQ    $0x10, R12
+
+below16:
+	TESTQ  $0x00000008, R13
+	JEQ    below8
+	VMOVQ  (R11), X2
+	VMOVQ  (R12), X3
+	VADDPD Y3, Y2, Y0
+	VMOVQ  X0, (R11)
+	ADDQ   $0x08, R11
+	ADDQ   $0x08, R12
+
+below8:
+	TESTQ  $0x00000004, R13
+	JEQ    below4
+	VMOVD  (R11), X2
+	VMOVD  (R12), X3
+	VADDPD Y3, Y2, Y0
+	VMOVD  X0, (R11)
+
+below4:
+	ADDQ R9, CX
+	INCQ R10
+	JMP  row
+
+done:
+	MOVQ R10, ret+64(FP)
 	VZEROUPPER
 	RET
 
@@ -1824,6 +2312,8 @@ TEXT ·maxUnsignedAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU (AX), Y0
@@ -1832,8 +2322,38 @@ vector:
 	VMOVDQU Y0, (AX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     vector
+	SUBQ    $0x20, DX
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, DX
+	JEQ     below16
+	VMOVDQU (AX), X2
+	VMOVDQU (CX), X3
+	VPMAXUB Y3, Y2, Y0
+	VMOVDQU X0, (AX)
+	ADDQ    $0x10, AX
+	ADDQ    $0x10, CX
+
+below16:
+	TESTQ   $0x00000008, DX
+	JEQ     below8
+	VMOVQ   (AX), X2
+	VMOVQ   (CX), X3
+	VPMAXUB Y3, Y2, Y0
+	VMOVQ   X0, (AX)
+	ADDQ    $0x08, AX
+	ADDQ    $0x08, CX
+
+below8:
+	TESTQ   $0x00000004, DX
+	JEQ     below4
+	VMOVD   (AX), X2
+	VMOVD   (CX), X3
+	VPMAXUB Y3, Y2, Y0
+	VMOVD   X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 
@@ -1843,6 +2363,8 @@ TEXT ·minUnsignedAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU (AX), Y0
@@ -1851,8 +2373,38 @@ vector:
 	VMOVDQU Y0, (AX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     vector
+	SUBQ    $0x20, DX
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, DX
+	JEQ     below16
+	VMOVDQU (AX), X2
+	VMOVDQU (CX), X3
+	VPMINUB Y3, Y2, Y0
+	VMOVDQU X0, (AX)
+	ADDQ    $0x10, AX
+	ADDQ    $0x10, CX
+
+below16:
+	TESTQ   $0x00000008, DX
+	JEQ     below8
+	VMOVQ   (AX), X2
+	VMOVQ   (CX), X3
+	VPMINUB Y3, Y2, Y0
+	VMOVQ   X0, (AX)
+	ADDQ    $0x08, AX
+	ADDQ    $0x08, CX
+
+below8:
+	TESTQ   $0x00000004, DX
+	JEQ     below4
+	VMOVD   (AX), X2
+	VMOVD   (CX), X3
+	VPMINUB Y3, Y2, Y0
+	VMOVD   X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 
@@ -1862,6 +2414,8 @@ TEXT ·maxBytesAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU (AX), Y0
@@ -1870,8 +2424,38 @@ vector:
 	VMOVDQU Y0, (AX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     vector
+	SUBQ    $0x20, DX
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, DX
+	JEQ     below16
+	VMOVDQU (AX), X2
+	VMOVDQU (CX), X3
+	VPMAXSB Y3, Y2, Y0
+	VMOVDQU X0, (AX)
+	ADDQ    $0x10, AX
+	ADDQ    $0x10, CX
+
+below16:
+	TESTQ   $0x00000008, DX
+	JEQ     below8
+	VMOVQ   (AX), X2
+	VMOVQ   (CX), X3
+	VPMAXSB Y3, Y2, Y0
+	VMOVQ   X0, (AX)
+	ADDQ    $0x08, AX
+	ADDQ    $0x08, CX
+
+below8:
+	TESTQ   $0x00000004, DX
+	JEQ     below4
+	VMOVD   (AX), X2
+	VMOVD   (CX), X3
+	VPMAXSB Y3, Y2, Y0
+	VMOVD   X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 
@@ -1881,6 +2465,8 @@ TEXT ·minBytesAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU (AX), Y0
@@ -1889,8 +2475,38 @@ vector:
 	VMOVDQU Y0, (AX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     vector
+	SUBQ    $0x20, DX
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, DX
+	JEQ     below16
+	VMOVDQU (AX), X2
+	VMOVDQU (CX), X3
+	VPMINSB Y3, Y2, Y0
+	VMOVDQU X0, (AX)
+	ADDQ    $0x10, AX
+	ADDQ    $0x10, CX
+
+below16:
+	TESTQ   $0x00000008, DX
+	JEQ     below8
+	VMOVQ   (AX), X2
+	VMOVQ   (CX), X3
+	VPMINSB Y3, Y2, Y0
+	VMOVQ   X0, (AX)
+	ADDQ    $0x08, AX
+	ADDQ    $0x08, CX
+
+below8:
+	TESTQ   $0x00000004, DX
+	JEQ     below4
+	VMOVD   (AX), X2
+	VMOVD   (CX), X3
+	VPMINSB Y3, Y2, Y0
+	VMOVD   X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 
@@ -1900,6 +2516,8 @@ TEXT ·maxWordsAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU (AX), Y0
@@ -1908,8 +2526,38 @@ vector:
 	VMOVDQU Y0, (AX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     vector
+	SUBQ    $0x20, DX
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, DX
+	JEQ     below16
+	VMOVDQU (AX), X2
+	VMOVDQU (CX), X3
+	VPMAXSW Y3, Y2, Y0
+	VMOVDQU X0, (AX)
+	ADDQ    $0x10, AX
+	ADDQ    $0x10, CX
+
+below16:
+	TESTQ   $0x00000008, DX
+	JEQ     below8
+	VMOVQ   (AX), X2
+	VMOVQ   (CX), X3
+	VPMAXSW Y3, Y2, Y0
+	VMOVQ   X0, (AX)
+	ADDQ    $0x08, AX
+	ADDQ    $0x08, CX
+
+below8:
+	TESTQ   $0x00000004, DX
+	JEQ     below4
+	VMOVD   (AX), X2
+	VMOVD   (CX), X3
+	VPMAXSW Y3, Y2, Y0
+	VMOVD   X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 
@@ -1919,6 +2567,8 @@ TEXT ·minWordsAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU (AX), Y0
@@ -1927,8 +2577,38 @@ vector:
 	VMOVDQU Y0, (AX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     vector
+	SUBQ    $0x20, DX
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, DX
+	JEQ     below16
+	VMOVDQU (AX), X2
+	VMOVDQU (CX), X3
+	VPMINSW Y3, Y2, Y0
+	VMOVDQU X0, (AX)
+	ADDQ    $0x10, AX
+	ADDQ    $0x10, CX
+
+below16:
+	TESTQ   $0x00000008, DX
+	JEQ     below8
+	VMOVQ   (AX), X2
+	VMOVQ   (CX), X3
+	VPMINSW Y3, Y2, Y0
+	VMOVQ   X0, (AX)
+	ADDQ    $0x08, AX
+	ADDQ    $0x08, CX
+
+below8:
+	TESTQ   $0x00000004, DX
+	JEQ     below4
+	VMOVD   (AX), X2
+	VMOVD   (CX), X3
+	VPMINSW Y3, Y2, Y0
+	VMOVD   X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 
@@ -1938,6 +2618,8 @@ TEXT ·maxLongsAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU (AX), Y0
@@ -1946,8 +2628,38 @@ vector:
 	VMOVDQU Y0, (AX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     vector
+	SUBQ    $0x20, DX
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, DX
+	JEQ     below16
+	VMOVDQU (AX), X2
+	VMOVDQU (CX), X3
+	VPMAXSD Y3, Y2, Y0
+	VMOVDQU X0, (AX)
+	ADDQ    $0x10, AX
+	ADDQ    $0x10, CX
+
+below16:
+	TESTQ   $0x00000008, DX
+	JEQ     below8
+	VMOVQ   (AX), X2
+	VMOVQ   (CX), X3
+	VPMAXSD Y3, Y2, Y0
+	VMOVQ   X0, (AX)
+	ADDQ    $0x08, AX
+	ADDQ    $0x08, CX
+
+below8:
+	TESTQ   $0x00000004, DX
+	JEQ     below4
+	VMOVD   (AX), X2
+	VMOVD   (CX), X3
+	VPMAXSD Y3, Y2, Y0
+	VMOVD   X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 
@@ -1957,6 +2669,8 @@ TEXT ·minLongsAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU (AX), Y0
@@ -1965,8 +2679,38 @@ vector:
 	VMOVDQU Y0, (AX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	DECQ    DX
-	JNZ     vector
+	SUBQ    $0x20, DX
+	JGE     vector
+
+rest:
+	TESTQ   $0x00000010, DX
+	JEQ     below16
+	VMOVDQU (AX), X2
+	VMOVDQU (CX), X3
+	VPMINSD Y3, Y2, Y0
+	VMOVDQU X0, (AX)
+	ADDQ    $0x10, AX
+	ADDQ    $0x10, CX
+
+below16:
+	TESTQ   $0x00000008, DX
+	JEQ     below8
+	VMOVQ   (AX), X2
+	VMOVQ   (CX), X3
+	VPMINSD Y3, Y2, Y0
+	VMOVQ   X0, (AX)
+	ADDQ    $0x08, AX
+	ADDQ    $0x08, CX
+
+below8:
+	TESTQ   $0x00000004, DX
+	JEQ     below4
+	VMOVD   (AX), X2
+	VMOVD   (CX), X3
+	VPMINSD Y3, Y2, Y0
+	VMOVD   X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 
@@ -1976,6 +2720,8 @@ TEXT ·maxQuadsAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU   (AX), Y0
@@ -1985,8 +2731,41 @@ vector:
 	VMOVDQU   Y0, (AX)
 	ADDQ      $0x20, AX
 	ADDQ      $0x20, CX
-	DECQ      DX
-	JNZ       vector
+	SUBQ      $0x20, DX
+	JGE       vector
+
+rest:
+	TESTQ     $0x00000010, DX
+	JEQ       below16
+	VMOVDQU   (AX), X3
+	VMOVDQU   (CX), X4
+	VPCMPGTQ  Y4, Y3, Y0
+	VBLENDVPD Y0, Y3, Y4, Y0
+	VMOVDQU   X0, (AX)
+	ADDQ      $0x10, AX
+	ADDQ      $0x10, CX
+
+below16:
+	TESTQ     $0x00000008, DX
+	JEQ       below8
+	VMOVQ     (AX), X3
+	VMOVQ     (CX), X4
+	VPCMPGTQ  Y4, Y3, Y0
+	VBLENDVPD Y0, Y3, Y4, Y0
+	VMOVQ     X0, (AX)
+	ADDQ      $0x08, AX
+	ADDQ      $0x08, CX
+
+below8:
+	TESTQ     $0x00000004, DX
+	JEQ       below4
+	VMOVD     (AX), X3
+	VMOVD     (CX), X4
+	VPCMPGTQ  Y4, Y3, Y0
+	VBLENDVPD Y0, Y3, Y4, Y0
+	VMOVD     X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 
@@ -1996,6 +2775,8 @@ TEXT ·minQuadsAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU   (AX), Y0
@@ -2005,8 +2786,41 @@ vector:
 	VMOVDQU   Y0, (AX)
 	ADDQ      $0x20, AX
 	ADDQ      $0x20, CX
-	DECQ      DX
-	JNZ       vector
+	SUBQ      $0x20, DX
+	JGE       vector
+
+rest:
+	TESTQ     $0x00000010, DX
+	JEQ       below16
+	VMOVDQU   (AX), X3
+	VMOVDQU   (CX), X4
+	VPCMPGTQ  Y4, Y3, Y0
+	VBLENDVPD Y0, Y4, Y3, Y0
+	VMOVDQU   X0, (AX)
+	ADDQ      $0x10, AX
+	ADDQ      $0x10, CX
+
+below16:
+	TESTQ     $0x00000008, DX
+	JEQ       below8
+	VMOVQ     (AX), X3
+	VMOVQ     (CX), X4
+	VPCMPGTQ  Y4, Y3, Y0
+	VBLENDVPD Y0, Y4, Y3, Y0
+	VMOVQ     X0, (AX)
+	ADDQ      $0x08, AX
+	ADDQ      $0x08, CX
+
+below8:
+	TESTQ     $0x00000004, DX
+	JEQ       below4
+	VMOVD     (AX), X3
+	VMOVD     (CX), X4
+	VPCMPGTQ  Y4, Y3, Y0
+	VBLENDVPD Y0, Y4, Y3, Y0
+	VMOVD     X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 
@@ -2016,6 +2830,8 @@ TEXT ·maxSinglesAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU   (AX), Y0
@@ -2030,8 +2846,56 @@ vector:
 	VMOVDQU   Y2, (AX)
 	ADDQ      $0x20, AX
 	ADDQ      $0x20, CX
-	DECQ      DX
-	JNZ       vector
+	SUBQ      $0x20, DX
+	JGE       vector
+
+rest:
+	TESTQ     $0x00000010, DX
+	JEQ       below16
+	VMOVDQU   (AX), X5
+	VMOVDQU   (CX), X6
+	VMAXPS    Y6, Y5, Y0
+	VCMPPS    $0x00, Y6, Y5, Y1
+	VANDPS    Y6, Y5, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VCMPPS    $0x03, Y6, Y5, Y1
+	VADDPS    Y6, Y5, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VMOVDQU   X0, (AX)
+	ADDQ      $0x10, AX
+	ADDQ      $0x10, CX
+
+below16:
+	TESTQ     $0x00000008, DX
+	JEQ       below8
+	VMOVQ     (AX), X5
+	VMOVQ     (CX), X6
+	VMAXPS    Y6, Y5, Y0
+	VCMPPS    $0x00, Y6, Y5, Y1
+	VANDPS    Y6, Y5, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VCMPPS    $0x03, Y6, Y5, Y1
+	VADDPS    Y6, Y5, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VMOVQ     X0, (AX)
+	ADDQ      $0x08, AX
+	ADDQ      $0x08, CX
+
+below8:
+	TESTQ     $0x00000004, DX
+	JEQ       below4
+	VMOVD     (AX), X5
+	VMOVD     (CX), X6
+	VMAXPS    Y6, Y5, Y0
+	VCMPPS    $0x00, Y6, Y5, Y1
+	VANDPS    Y6, Y5, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VCMPPS    $0x03, Y6, Y5, Y1
+	VADDPS    Y6, Y5, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VMOVD     X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 
@@ -2041,6 +2905,8 @@ TEXT ·minSinglesAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU   (AX), Y0
@@ -2055,8 +2921,56 @@ vector:
 	VMOVDQU   Y2, (AX)
 	ADDQ      $0x20, AX
 	ADDQ      $0x20, CX
-	DECQ      DX
-	JNZ       vector
+	SUBQ      $0x20, DX
+	JGE       vector
+
+rest:
+	TESTQ     $0x00000010, DX
+	JEQ       below16
+	VMOVDQU   (AX), X5
+	VMOVDQU   (CX), X6
+	VMINPS    Y6, Y5, Y0
+	VCMPPS    $0x00, Y6, Y5, Y1
+	VORPS     Y6, Y5, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VCMPPS    $0x03, Y6, Y5, Y1
+	VADDPS    Y6, Y5, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VMOVDQU   X0, (AX)
+	ADDQ      $0x10, AX
+	ADDQ      $0x10, CX
+
+below16:
+	TESTQ     $0x00000008, DX
+	JEQ       below8
+	VMOVQ     (AX), X5
+	VMOVQ     (CX), X6
+	VMINPS    Y6, Y5, Y0
+	VCMPPS    $0x00, Y6, Y5, Y1
+	VORPS     Y6, Y5, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VCMPPS    $0x03, Y6, Y5, Y1
+	VADDPS    Y6, Y5, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VMOVQ     X0, (AX)
+	ADDQ      $0x08, AX
+	ADDQ      $0x08, CX
+
+below8:
+	TESTQ     $0x00000004, DX
+	JEQ       below4
+	VMOVD     (AX), X5
+	VMOVD     (CX), X6
+	VMINPS    Y6, Y5, Y0
+	VCMPPS    $0x00, Y6, Y5, Y1
+	VORPS     Y6, Y5, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VCMPPS    $0x03, Y6, Y5, Y1
+	VADDPS    Y6, Y5, Y2
+	VBLENDVPS Y1, Y2, Y0, Y0
+	VMOVD     X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 
@@ -2066,6 +2980,8 @@ TEXT ·maxDoublesAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU   (AX), Y0
@@ -2080,8 +2996,56 @@ vector:
 	VMOVDQU   Y2, (AX)
 	ADDQ      $0x20, AX
 	ADDQ      $0x20, CX
-	DECQ      DX
-	JNZ       vector
+	SUBQ      $0x20, DX
+	JGE       vector
+
+rest:
+	TESTQ     $0x00000010, DX
+	JEQ       below16
+	VMOVDQU   (AX), X5
+	VMOVDQU   (CX), X6
+	VMAXPD    Y6, Y5, Y0
+	VCMPPD    $0x00, Y6, Y5, Y1
+	VANDPD    Y6, Y5, Y2
+	VBLENDVPD Y1, Y2, Y0, Y0
+	VCMPPD    $0x03, Y6, Y5, Y1
+	VADDPD    Y6, Y5, Y2
+	VBLENDVPD Y1, Y2, Y0, Y0
+	VMOVDQU   X0, (AX)
+	ADDQ      $0x10, AX
+	ADDQ      $0x10, CX
+
+below16:
+	TESTQ     $0x00000008, DX
+	JEQ       below8
+	VMOVQ     (AX), X5
+	VMOVQ     (CX), X6
+	VMAXPD    Y6, Y5, Y0
+	VCMPPD    $0x00, Y6, Y5, Y1
+	VANDPD    Y6, Y5, Y2
+	VBLENDVPD Y1, Y2, Y0, Y0
+	VCMPPD    $0x03, Y6, Y5, Y1
+	VADDPD    Y6, Y5, Y2
+	VBLENDVPD Y1, Y2, Y0, Y0
+	VMOVQ     X0, (AX)
+	ADDQ      $0x08, AX
+	ADDQ      $0x08, CX
+
+below8:
+	TESTQ     $0x00000004, DX
+	JEQ       below4
+	VMOVD     (AX), X5
+	VMOVD     (CX), X6
+	VMAXPD    Y6, Y5, Y0
+	VCMPPD    $0x00, Y6, Y5, Y1
+	VANDPD    Y6, Y5, Y2
+	VBLENDVPD Y1, Y2, Y0, Y0
+	VCMPPD    $0x03, Y6, Y5, Y1
+	VADDPD    Y6, Y5, Y2
+	VBLENDVPD Y1, Y2, Y0, Y0
+	VMOVD     X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 
@@ -2091,6 +3055,8 @@ TEXT ·minDoublesAVX2(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
+	SUBQ $0x20, DX
+	JLT  rest
 
 vector:
 	VMOVDQU   (AX), Y0
@@ -2105,8 +3071,56 @@ vector:
 	VMOVDQU   Y2, (AX)
 	ADDQ      $0x20, AX
 	ADDQ      $0x20, CX
-	DECQ      DX
-	JNZ       vector
+	SUBQ      $0x20, DX
+	JGE       vector
+
+rest:
+	TESTQ     $0x00000010, DX
+	JEQ       below16
+	VMOVDQU   (AX), X5
+	VMOVDQU   (CX), X6
+	VMINPD    Y6, Y5, Y0
+	VCMPPD    $0x00, Y6, Y5, Y1
+	VORPD     Y6, Y5, Y2
+	VBLENDVPD Y1, Y2, Y0, Y0
+	VCMPPD    $0x03, Y6, Y5, Y1
+	VADDPD    Y6, Y5, Y2
+	VBLENDVPD Y1, Y2, Y0, Y0
+	VMOVDQU   X0, (AX)
+	ADDQ      $0x10, AX
+	ADDQ      $0x10, CX
+
+below16:
+	TESTQ     $0x00000008, DX
+	JEQ       below8
+	VMOVQ     (AX), X5
+	VMOVQ     (CX), X6
+	VMINPD    Y6, Y5, Y0
+	VCMPPD    $0x00, Y6, Y5, Y1
+	VORPD     Y6, Y5, Y2
+	VBLENDVPD Y1, Y2, Y0, Y0
+	VCMPPD    $0x03, Y6, Y5, Y1
+	VADDPD    Y6, Y5, Y2
+	VBLENDVPD Y1, Y2, Y0, Y0
+	VMOVQ     X0, (AX)
+	ADDQ      $0x08, AX
+	ADDQ      $0x08, CX
+
+below8:
+	TESTQ     $0x00000004, DX
+	JEQ       below4
+	VMOVD     (AX), X5
+	VMOVD     (CX), X6
+	VMINPD    Y6, Y5, Y0
+	VCMPPD    $0x00, Y6, Y5, Y1
+	VORPD     Y6, Y5, Y2
+	VBLENDVPD Y1, Y2, Y0, Y0
+	VCMPPD    $0x03, Y6, Y5, Y1
+	VADDPD    Y6, Y5, Y2
+	VBLENDVPD Y1, Y2, Y0, Y0
+	VMOVD     X0, (AX)
+
+below4:
 	VZEROUPPER
 	RET
 

@@ -64,102 +64,122 @@ func geluAVX2(dst *float32, src *float32, n int)
 //go:noescape
 func geluTanhAVX2(dst *float32, src *float32, n int)
 
-// addBytesAVX2 sets n vectors of 32 bytes, n above 0, to sums of bytes of dst and src.
+// addBytesAVX2 sets n bytes, a multiple of 4, to sums of bytes of dst and src.
 //
 //go:noescape
 func addBytesAVX2(dst *byte, src *byte, n int)
 
-// addWordsAVX2 sets n vectors of 32 bytes, n above 0, to sums of 16-bit integers of dst and src.
+// addWordsAVX2 sets n bytes, a multiple of 4, to sums of 16-bit integers of dst and src.
 //
 //go:noescape
 func addWordsAVX2(dst *byte, src *byte, n int)
 
-// addLongsAVX2 sets n vectors of 32 bytes, n above 0, to sums of 32-bit integers of dst and src.
+// addLongsAVX2 sets n bytes, a multiple of 4, to sums of 32-bit integers of dst and src.
 //
 //go:noescape
 func addLongsAVX2(dst *byte, src *byte, n int)
 
-// addQuadsAVX2 sets n vectors of 32 bytes, n above 0, to sums of 64-bit integers of dst and src.
+// addLongsRowsAVX2 sets bytes bytes, a multiple of 4, of row index[j] of dst to sums of 32-bit integers of them and of row j of src, for each j below n from 0 on, until index[j] is not below size or below zero. Rows of dst are stride bytes apart, those of src step. It returns how many were done.
+//
+//go:noescape
+func addLongsRowsAVX2(dst *byte, src *byte, index *int64, size int, n int, bytes int, stride int, step int) int
+
+// addQuadsAVX2 sets n bytes, a multiple of 4, to sums of 64-bit integers of dst and src.
 //
 //go:noescape
 func addQuadsAVX2(dst *byte, src *byte, n int)
 
-// addSinglesAVX2 sets n vectors of 32 bytes, n above 0, to sums of float32s of dst and src.
+// addQuadsRowsAVX2 sets bytes bytes, a multiple of 4, of row index[j] of dst to sums of 64-bit integers of them and of row j of src, for each j below n from 0 on, until index[j] is not below size or below zero. Rows of dst are stride bytes apart, those of src step. It returns how many were done.
+//
+//go:noescape
+func addQuadsRowsAVX2(dst *byte, src *byte, index *int64, size int, n int, bytes int, stride int, step int) int
+
+// addSinglesAVX2 sets n bytes, a multiple of 4, to sums of float32s of dst and src.
 //
 //go:noescape
 func addSinglesAVX2(dst *byte, src *byte, n int)
 
-// addDoublesAVX2 sets n vectors of 32 bytes, n above 0, to sums of float64s of dst and src.
+// addSinglesRowsAVX2 sets bytes bytes, a multiple of 4, of row index[j] of dst to sums of float32s of them and of row j of src, for each j below n from 0 on, until index[j] is not below size or below zero. Rows of dst are stride bytes apart, those of src step. It returns how many were done.
+//
+//go:noescape
+func addSinglesRowsAVX2(dst *byte, src *byte, index *int64, size int, n int, bytes int, stride int, step int) int
+
+// addDoublesAVX2 sets n bytes, a multiple of 4, to sums of float64s of dst and src.
 //
 //go:noescape
 func addDoublesAVX2(dst *byte, src *byte, n int)
 
-// maxUnsignedAVX2 sets n vectors of 32 bytes, n above 0, to maxima of bytes without a sign of dst and src.
+// addDoublesRowsAVX2 sets bytes bytes, a multiple of 4, of row index[j] of dst to sums of float64s of them and of row j of src, for each j below n from 0 on, until index[j] is not below size or below zero. Rows of dst are stride bytes apart, those of src step. It returns how many were done.
+//
+//go:noescape
+func addDoublesRowsAVX2(dst *byte, src *byte, index *int64, size int, n int, bytes int, stride int, step int) int
+
+// maxUnsignedAVX2 sets n bytes, a multiple of 4, to maxima of bytes without a sign of dst and src.
 //
 //go:noescape
 func maxUnsignedAVX2(dst *byte, src *byte, n int)
 
-// minUnsignedAVX2 sets n vectors of 32 bytes, n above 0, to minima of bytes without a sign of dst and src.
+// minUnsignedAVX2 sets n bytes, a multiple of 4, to minima of bytes without a sign of dst and src.
 //
 //go:noescape
 func minUnsignedAVX2(dst *byte, src *byte, n int)
 
-// maxBytesAVX2 sets n vectors of 32 bytes, n above 0, to maxima of bytes of dst and src.
+// maxBytesAVX2 sets n bytes, a multiple of 4, to maxima of bytes of dst and src.
 //
 //go:noescape
 func maxBytesAVX2(dst *byte, src *byte, n int)
 
-// minBytesAVX2 sets n vectors of 32 bytes, n above 0, to minima of bytes of dst and src.
+// minBytesAVX2 sets n bytes, a multiple of 4, to minima of bytes of dst and src.
 //
 //go:noescape
 func minBytesAVX2(dst *byte, src *byte, n int)
 
-// maxWordsAVX2 sets n vectors of 32 bytes, n above 0, to maxima of 16-bit integers of dst and src.
+// maxWordsAVX2 sets n bytes, a multiple of 4, to maxima of 16-bit integers of dst and src.
 //
 //go:noescape
 func maxWordsAVX2(dst *byte, src *byte, n int)
 
-// minWordsAVX2 sets n vectors of 32 bytes, n above 0, to minima of 16-bit integers of dst and src.
+// minWordsAVX2 sets n bytes, a multiple of 4, to minima of 16-bit integers of dst and src.
 //
 //go:noescape
 func minWordsAVX2(dst *byte, src *byte, n int)
 
-// maxLongsAVX2 sets n vectors of 32 bytes, n above 0, to maxima of 32-bit integers of dst and src.
+// maxLongsAVX2 sets n bytes, a multiple of 4, to maxima of 32-bit integers of dst and src.
 //
 //go:noescape
 func maxLongsAVX2(dst *byte, src *byte, n int)
 
-// minLongsAVX2 sets n vectors of 32 bytes, n above 0, to minima of 32-bit integers of dst and src.
+// minLongsAVX2 sets n bytes, a multiple of 4, to minima of 32-bit integers of dst and src.
 //
 //go:noescape
 func minLongsAVX2(dst *byte, src *byte, n int)
 
-// maxQuadsAVX2 sets n vectors of 32 bytes, n above 0, to maxima of 64-bit integers of dst and src.
+// maxQuadsAVX2 sets n bytes, a multiple of 4, to maxima of 64-bit integers of dst and src.
 //
 //go:noescape
 func maxQuadsAVX2(dst *byte, src *byte, n int)
 
-// minQuadsAVX2 sets n vectors of 32 bytes, n above 0, to minima of 64-bit integers of dst and src.
+// minQuadsAVX2 sets n bytes, a multiple of 4, to minima of 64-bit integers of dst and src.
 //
 //go:noescape
 func minQuadsAVX2(dst *byte, src *byte, n int)
 
-// maxSinglesAVX2 sets n vectors of 32 bytes, n above 0, to maxima of float32s of dst and src.
+// maxSinglesAVX2 sets n bytes, a multiple of 4, to maxima of float32s of dst and src.
 //
 //go:noescape
 func maxSinglesAVX2(dst *byte, src *byte, n int)
 
-// minSinglesAVX2 sets n vectors of 32 bytes, n above 0, to minima of float32s of dst and src.
+// minSinglesAVX2 sets n bytes, a multiple of 4, to minima of float32s of dst and src.
 //
 //go:noescape
 func minSinglesAVX2(dst *byte, src *byte, n int)
 
-// maxDoublesAVX2 sets n vectors of 32 bytes, n above 0, to maxima of float64s of dst and src.
+// maxDoublesAVX2 sets n bytes, a multiple of 4, to maxima of float64s of dst and src.
 //
 //go:noescape
 func maxDoublesAVX2(dst *byte, src *byte, n int)
 
-// minDoublesAVX2 sets n vectors of 32 bytes, n above 0, to minima of float64s of dst and src.
+// minDoublesAVX2 sets n bytes, a multiple of 4, to minima of float64s of dst and src.
 //
 //go:noescape
 func minDoublesAVX2(dst *byte, src *byte, n int)

@@ -343,10 +343,8 @@ func IndexAdd[T Number](dst []T, index []int64, source []T, size, inner, lo, hi 
 	for lo < hi {
 		o, c := lo/inner, lo%inner
 		k := min(inner-c, hi-lo)
-		for j, ix := range index {
-			p := (o*size+checked(ix, size))*inner + c
-			q := (o*n+j)*inner + c
-			combineRow(CombineSum, dst[p:p+k], source[q:q+k])
+		if n > 0 {
+			addIndexedRows(dst[o*size*inner+c:], index, source[o*n*inner+c:], size, k, inner, inner)
 		}
 		lo += k
 	}

@@ -37,11 +37,12 @@ func TestIndexOutOfRange(t *testing.T) {
 	x := make([]uint8, 3)
 	for _, bad := range []int64{3, -1, 1 << 40, -1 << 63} {
 		for name, f := range map[string]func(){
-			"gather":         func() { Gather(make([]uint8, 1), x, []int64{bad}, &l, 0, 1) },
-			"scatter":        func() { Scatter(x, []int64{bad}, []uint8{1}, &v, &l, 0, 1) },
-			"scatter_reduce": func() { ScatterReduce(x, []int64{bad}, []uint8{1}, &v, &l, CombineSum, true, nil, 0, 1) },
-			"index_select":   func() { IndexSelect(make([]uint8, 1), x, []int64{bad}, 3, 1, 0, 1) },
-			"index_add":      func() { IndexAdd(x, []int64{bad}, []uint8{1}, 3, 1, 0, 1) },
+			"gather":          func() { Gather(make([]uint8, 1), x, []int64{bad}, &l, 0, 1) },
+			"scatter":         func() { Scatter(x, []int64{bad}, []uint8{1}, &v, &l, 0, 1) },
+			"scatter_reduce":  func() { ScatterReduce(x, []int64{bad}, []uint8{1}, &v, &l, CombineSum, true, nil, 0, 1) },
+			"index_select":    func() { IndexSelect(make([]uint8, 1), x, []int64{bad}, 3, 1, 0, 1) },
+			"rows' index_add": func() { IndexAdd(make([]float32, 6), []int64{1, bad}, make([]float32, 4), 3, 2, 0, 2) },
+			"index_add":       func() { IndexAdd(x, []int64{bad}, []uint8{1}, 3, 1, 0, 1) },
 		} {
 			func() {
 				defer func() {
@@ -101,13 +102,24 @@ func TestScatterReduce(t *testing.T) {
 }
 
 func TestIndexAddAnyCut(t *testing.T) {
-	const outer, size, inner = 2, 3, 5
-	index := []int64{2, 0, 2, 2}
-	src := make([]float32, outer*len(index)*inner)
-	for i := range src {
-		src[i] = float32(i)
+	for _, inner := range []int{2, 5, 9, 23} {
+		checkIndexAdd[int8](t, inner)
+		checkIndexAdd[int32](t, inner)
+		checkIndexAdd[int64](t, inner)
+		checkIndexAdd[float32](t, inner)
+		checkIndexAdd[float64](t, inner)
 	}
-	want := make([]float32, outer*size*inner)
+}
+
+func checkIndexAdd[T Number](t *testing.T, inner int) {
+	t.Helper()
+	const outer, size = 2, 3
+	index := []int64{2, 0, 2, 2}
+	src := make([]T, outer*len(index)*inner)
+	for i := range src {
+		src[i] = T(i)
+	}
+	want := make([]T, outer*size*inner)
 	for o := range outer {
 		for j, ix := range index {
 			for c := range inner {
@@ -116,12 +128,12 @@ func TestIndexAddAnyCut(t *testing.T) {
 		}
 	}
 	for cut := 1; cut <= outer*inner; cut++ {
-		got := make([]float32, len(want))
+		got := make([]T, len(want))
 		for lo := 0; lo < outer*inner; lo += cut {
 			IndexAdd(got, index, src, size, inner, lo, min(lo+cut, outer*inner))
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("in pieces of %d: %v, want %v", cut, got, want)
+			t.Errorf("%T, %d a row, in pieces of %d: %v, want %v", got, inner, cut, got, want)
 		}
 	}
 }

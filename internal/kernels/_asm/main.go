@@ -125,6 +125,9 @@ func main() {
 	}
 	for _, w := range ways() {
 		combine(w)
+		if w.rows {
+			rows(w)
+		}
 	}
 	ramps()
 	indexed()
