@@ -142,6 +142,7 @@ func init() {
 		{"complex-views", complexViews},
 		{"merge-views", mergeViews},
 		{"noop-view", noopView},
+		{"slice-of-cat", sliceOfCat},
 		{"drop-expand", dropExpand},
 		{"merge-casts", mergeCasts},
 		{"cast-selected", castSelected},

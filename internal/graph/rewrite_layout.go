@@ -177,6 +177,31 @@ func noopView(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, 
 	return in[:1:1], true
 }
 
+// sliceOfCat: the part of a concatenation that its first or its last operand fills is that operand, so the
+// parts of complex numbers that were made from parts need no memory of their own. Only equality of sizes
+// is asked for, as Templates have it.
+func sliceOfCat(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
+	if op != aten.Slice || in[0].Node.Op() != aten.Cat {
+		return nil, false
+	}
+	a := ir.Args{Spec: op.Spec(), Attr: attr, In: in}
+	whole := in[0].Shape()
+	dim := a.Dim("dim", whole.Rank())
+	if a.Int("step") != 1 || in[0].Node.Args().Dim("dim", whole.Rank()) != dim {
+		return nil, false
+	}
+	pieces, part := in[0].Node.Inputs(), b.Results(op, attr, in)[0]
+	start, given := a.OptInt("start")
+	if v := pieces[0]; (!given || start == 0) && v.Shape() == part {
+		return []ir.Value{v}, true
+	}
+	end, given := a.OptInt("end")
+	if v := pieces[len(pieces)-1]; (!given || end == whole.Dim(dim)) && v.Shape() == part {
+		return []ir.Value{v}, true
+	}
+	return nil, false
+}
+
 func isExpand(v ir.Value) bool { return v.Node.Op() == aten.Expand }
 
 // dropExpand: pointwise ops broadcast by themselves, so an expanded operand is
