@@ -129,6 +129,9 @@ func (c *call) indexed() *loris.Tensor {
 	if isFront(at) {
 		return c.do("index", x, list)
 	}
+	if len(list) == 1 {
+		return c.selectAlong(x, at[0], list[0])
+	}
 	rank := x.Rank()
 	out := c.do("index", x.Permute(front(rank, at)...), list)
 	if !adjacent(at) {
@@ -147,6 +150,14 @@ func (c *call) indexed() *loris.Tensor {
 		perm = append(perm, i)
 	}
 	return out.Permute(perm...)
+}
+
+// selectAlong indexes one dimension, which need not become the first for that.
+func (c *call) selectAlong(x *loris.Tensor, dim int, index *loris.Tensor) *loris.Tensor {
+	at := castTo(index, ir.I64).Reshape(-1)
+	at = loris.Where(at.Lt(0), at.Add(x.Dim(dim)), at)
+	dims := slices.Concat(x.Dims()[:dim], index.Dims(), x.Dims()[dim+1:])
+	return x.IndexSelect(dim, at).Reshape(dims...)
 }
 
 func (c *call) indexPut() *loris.Tensor {
