@@ -28,46 +28,30 @@ func divisions() map[ir.Op]emitters {
 		}}
 	}
 	trunc := func(g *gen, x []val) val { return g.trunc(g.div(8, x[0], x[1])) }
+	quotient := onDoubles( // of x, y and the remainder
+		func(g *gen, x []val) val { return g.floorDivide(x[0], x[1], x[2]) },
+		func(g *gen, x []val) val { return g.floorDivide(x[0], x[1], x[2]) }).f
 	return map[ir.Op]emitters{
-		aten.FloorDivide: row(true, false, onDoubles(
-			func(g *gen, x []val) val { return g.floorDivide(x[0], x[1], g.fmod(x[0], x[1])) },
-			func(g *gen, x []val) val { return g.floorDivide(x[0], x[1], g.fmod64(x[0], x[1])) })),
+		aten.FloorDivide: row(true, false, emitters{f: func(g *gen, w int, x []val) val {
+			return quotient(g, w, []val{x[0], x[1], g.fmod(w, x[0], x[1])})
+		}}),
 		aten.TruncDivide: row(false, false, onDoubles(trunc, trunc)),
-		aten.Remainder: row(true, true, onDoubles(
-			func(g *gen, x []val) val { return g.floorRest(x[1], g.fmod(x[0], x[1])) },
-			func(g *gen, x []val) val { return g.floorRest(x[1], g.fmod64(x[0], x[1])) })),
-		aten.Fmod: row(false, true, onDoubles(
-			func(g *gen, x []val) val { return g.fmod(x[0], x[1]) },
-			func(g *gen, x []val) val { return g.fmod64(x[0], x[1]) })),
+		aten.Remainder: row(true, true, emitters{f: func(g *gen, w int, x []val) val {
+			return g.floorRest(w, x[1], g.fmod(w, x[0], x[1]))
+		}}),
+		aten.Fmod: row(false, true, emitters{f: func(g *gen, w int, x []val) val { return g.fmod(w, x[0], x[1]) }}),
 	}
-}
-
-// fmod is x less the multiple of y that leaves a rest below |y| with the sign of
-// x, of f32s in f64s. A quotient of them is below 2²⁷⁷, and each step leaves a
-// rest that is exact and smaller by 2⁵² at least: y has 24 bits.
-func (g *gen) fmod(x, y val) val {
-	const w = 8
-	// Of an infinite y the rest is x, as it is of one that is large.
-	r, b := g.abs(w, x), g.atMost(w, g.abs(w, y), 0x1p200)
-	inverse := g.div(w, g.num(w, 1), b)
-	for range 6 {
-		r = g.subMul(w, r, g.trunc(g.mulF(w, r, inverse)), b)
-	}
-	// The last quotient may be off by one.
-	r = g.blend(w, g.cmpF(w, cmpLT, r, g.konst(w, 0)), g.addF(w, r, b), r)
-	r = g.blend(w, g.cmpF(w, cmpGE, r, b), g.subF(w, r, b), r)
-	return g.signed(w, r, g.sign(w, x))
 }
 
 // opposite returns where a remainder is not 0 and has another sign than y.
-func (g *gen) opposite(rest, y val) val {
-	zero := g.konst(8, 0)
-	return g.and(g.cmpF(8, cmpNE, rest, zero), g.xor(g.cmpF(8, cmpLT, rest, zero), g.cmpF(8, cmpLT, y, zero)))
+func (g *gen) opposite(w int, rest, y val) val {
+	zero := g.konst(w, 0)
+	return g.and(g.cmpF(w, cmpNE, rest, zero), g.xor(g.cmpF(w, cmpLT, rest, zero), g.cmpF(w, cmpLT, y, zero)))
 }
 
 // floorRest is m, the fmod of some x and y, with the sign of y.
-func (g *gen) floorRest(y, m val) val {
-	return g.blend(8, g.opposite(m, y), g.addF(8, m, y), m)
+func (g *gen) floorRest(w int, y, m val) val {
+	return g.blend(w, g.opposite(w, m, y), g.addF(w, m, y), m)
 }
 
 // floorDivide is ATen's div_floor_floating, as ir has it; m is the fmod.
@@ -75,7 +59,7 @@ func (g *gen) floorDivide(x, y, m val) val {
 	const w = 8
 	zero, one, ratio := g.konst(w, 0), g.num(w, 1), g.div(w, x, y)
 	q := g.div(w, g.subF(w, x, m), y)
-	q = g.blend(w, g.opposite(m, y), g.subF(w, q, one), q)
+	q = g.blend(w, g.opposite(w, m, y), g.subF(w, q, one), q)
 	f := g.op1i(x64.ROUNDPD, g.vl(w), q, 9)
 	f = g.blend(w, g.cmpF(w, cmpGT, g.subF(w, q, f), g.num(w, 0.5)), g.addF(w, f, one), f)
 	f = g.blend(w, g.cmpF(w, cmpEQ, q, zero), g.sign(w, ratio), f)

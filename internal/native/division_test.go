@@ -107,29 +107,42 @@ func TestLeastByMinusOne(t *testing.T) {
 	}
 }
 
-// TestRests64 holds remainders of f64 of all sizes against package math's, which are exact.
-func TestRests64(t *testing.T) {
+// TestRests holds remainders of floats of all sizes against package math's, which are exact.
+func TestRests(t *testing.T) {
+	t.Run("f64", func(t *testing.T) { testRests(t, ir.F64, math.Float64frombits, math.MaxFloat64, 5e-324, 0x1p53, 110) })
+	t.Run("f32", func(t *testing.T) {
+		bits := func(b uint64) float32 { return math.Float32frombits(uint32(b)) }
+		testRests(t, ir.F32, bits, math.MaxFloat32, math.SmallestNonzeroFloat32, 0x1p24, 60)
+	})
+}
+
+// testRests is TestRests of a type with its greatest and its least number and that of its digits.
+func testRests[T float32 | float64](t *testing.T, d ir.DType, bits func(uint64) T, most, least, digits T, powers float64) {
 	r := rand.New(rand.NewPCG(9, 64))
-	special := []float64{0, math.Copysign(0, -1), 1, -1, 3, 0.1, math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat64, -math.MaxFloat64, 5e-324, 0x1p-1022, 0x1p53, 0x1p53 + 2}
-	var x, y []float64
+	inf := T(math.Inf(1))
+	special := []T{0, T(math.Copysign(0, -1)), 1, -1, 3, 0.1, inf, -inf, T(math.NaN()), most, -most, least, digits, digits + 2, digits - 1}
+	var x, y []T
 	for _, a := range special {
 		for _, b := range special {
 			x, y = append(x, a), append(y, b)
 		}
 	}
 	for i := range 20_000 {
-		a, b := math.Float64frombits(r.Uint64()), math.Float64frombits(r.Uint64())
+		a, b := bits(r.Uint64()), bits(r.Uint64())
 		if i%2 == 0 {
-			b = a * math.Exp2(-110*r.Float64()) * (1 + r.Float64())
+			b = T(float64(a) * math.Exp2(-powers*r.Float64()) * (1 + r.Float64()))
+		}
+		if i%8 == 2 { // near a multiple
+			a = b * T(r.IntN(100))
 		}
 		x, y = append(x, a), append(y, b)
 	}
-	z := make([]float64, len(x))
+	z := make([]T, len(x))
 	for _, isa := range Available() {
 		for _, op := range []ir.Op{aten.Fmod, aten.Remainder, aten.FloorDivide} {
 			b := looptest.New(loop.None)
-			u, v := b.Load(b.Arg(ir.F64, loop.Unit, false)), b.Load(b.Arg(ir.F64, loop.Unit, false))
-			b.Store(b.Arg(ir.F64, loop.Unit, true), b.Op(op, u, v))
+			u, v := b.Load(b.Arg(d, loop.Unit, false)), b.Load(b.Arg(d, loop.Unit, false))
+			b.Store(b.Arg(d, loop.Unit, true), b.Op(op, u, v))
 			c, err := Compile(&b.Kernel, isa)
 			if err != nil {
 				t.Fatal(err)
@@ -138,8 +151,8 @@ func TestRests64(t *testing.T) {
 			f.Ptr[0], f.Ptr[1], f.Ptr[2] = unsafe.Pointer(&x[0]), unsafe.Pointer(&y[0]), unsafe.Pointer(&z[0])
 			c.Run(&f)
 			for i, got := range z {
-				want := op.Spec().Scalar.F2(x[i], y[i])
-				if math.Float64bits(got) != math.Float64bits(want) && !(math.IsNaN(got) && math.IsNaN(want)) {
+				want := T(op.Spec().Scalar.F2(float64(x[i]), float64(y[i])))
+				if math.Float64bits(float64(got)) != math.Float64bits(float64(want)) && (got == got || want == want) {
 					t.Fatalf("%v: %v of %v and %v is %v, want %v", isa, op, x[i], y[i], got, want)
 				}
 			}

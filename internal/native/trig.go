@@ -122,11 +122,7 @@ func (g *gen) angle32(x val) angle {
 	f := g.farSlots()
 	slot := func(s int32) addr { return g.addr(place{arg: -1, mem: inSpill(s)}) }
 	g.add(vop{op: x64.MOVUPSst, len: n, b: x, mem: slot(f.x), store: true})
-	if g.evex() {
-		g.add(vop{op: x64.KMOVWst, len: 16, b: far, mem: slot(f.mask), store: true})
-	} else {
-		g.add(vop{op: x64.MOVUPSst, len: n, b: far, mem: slot(f.mask), store: true})
-	}
+	g.storeMask(far, n, slot(f.mask))
 	table := g.poolVal(poolKey{w: 8, name: "reduction of angles"}, farTable)
 	g.scalar(func() { g.reduceFar(int(n), f, g.vals[table].lbl) })
 	// Where no lane is far the slots have something else, of which no lane is taken.
@@ -171,16 +167,7 @@ func farTable(b []byte) []byte {
 func (g *gen) reduceFar(n int, f *farSlots, table x64.Label) {
 	a := g.asm
 	end := a.Label()
-	if g.evex() {
-		a.LoadSize(x64.RAX, inSpill(f.mask), 2)
-		a.ArithImm(x64.Cmp, x64.RAX, 0)
-	} else {
-		a.MovLoad(x64.RAX, inSpill(f.mask))
-		for at := int32(8); at < int32(n); at += 8 {
-			a.ArithLoad(x64.Or, x64.RAX, inSpill(f.mask+at))
-		}
-	}
-	a.JumpIf(x64.Zero, end)
+	g.unlessAny(f.mask, n, end)
 	long := 32
 	if g.evex() {
 		long = 64

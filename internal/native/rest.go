@@ -6,16 +6,21 @@ import (
 	"github.com/loris-ml/loris/internal/native/x64"
 )
 
-// fmod64 is fmod of f64s. A quotient below 2⁵³, rounded and cut to an integer, is the right one or one
-// more, and what it leaves is a float. Lanes of larger ones are rare; they are done one by one.
-func (g *gen) fmod64(x, y val) val {
-	const w = 8
+// fmod is x less the multiple of y that leaves a rest below |y| with the sign of x. A quotient that is an
+// integer of the format, rounded and cut, is the right one or one more, and what it leaves is a float.
+// Larger quotients are rare; their lanes are done on the way.
+func (g *gen) fmod(w int, x, y val) val {
 	inf, zero := g.num(w, math.Inf(1)), g.konst(w, 0)
 	r, b := g.abs(w, x), g.abs(w, y)
 	q := g.div(w, r, b)
 	finite := g.cmpF(w, cmpLT, r, inf)
-	large := g.and(g.cmpF(w, cmpGE, q, g.num(w, 0x1p53)), g.and(finite, g.cmpF(w, cmpGT, b, zero)))
-	rest := g.eachLargeRest(large, r, b, g.subMul(w, r, g.trunc(q), b))
+	large := g.and(g.cmpF(w, cmpGE, q, g.num(w, math.Ldexp(1, formatOf(w).mantissa+1))), g.and(finite, g.cmpF(w, cmpGT, b, zero)))
+	rest := g.subMul(w, r, g.op1i(by(w, x64.ROUNDPS, x64.ROUNDPD), g.vl(w), q, 11), b)
+	if w == 8 {
+		rest = g.eachLargeRest(large, r, b, rest)
+	} else {
+		rest = g.largeRests(large, r, b, rest)
+	}
 	rest = g.blend(w, g.cmpF(w, cmpLT, rest, zero), g.addF(w, rest, b), rest)
 	rest = g.blend(w, g.and(finite, g.cmpF(w, cmpEQ, b, inf)), r, rest)
 	return g.signed(w, rest, g.sign(w, x))
