@@ -41,7 +41,7 @@ func rare() map[ir.Op]emitters {
 	rows, wide := map[ir.Op]emitters{}, doubles()
 	for op, f := range map[ir.Op]func(g *gen, x []val) val{
 		aten.Sinh: one((*gen).sinh), aten.Cosh: one((*gen).cosh),
-		aten.Asinh: one((*gen).asinh), aten.Acosh: one((*gen).acosh), aten.Atanh: one((*gen).atanh),
+		aten.Acosh:  one((*gen).acosh),
 		aten.Atan:   one(func(g *gen, x val) val { return g.arctan(x, atanP) }),
 		aten.Asin:   one((*gen).asin),
 		aten.Acos:   one((*gen).acos),
@@ -55,6 +55,8 @@ func rare() map[ir.Op]emitters {
 	pow := rows[aten.Pow]
 	pow.i, pow.wrap = powInt, true
 	rows[aten.Pow] = pow
+	rows[aten.Asinh] = emitters{f: func(g *gen, w int, x []val) val { return g.asinh(w, x[0]) }}
+	rows[aten.Atanh] = emitters{f: func(g *gen, w int, x []val) val { return g.atanh(w, x[0]) }}
 	return rows
 }
 
@@ -158,28 +160,10 @@ func (g *gen) cosh(x val) val {
 	return g.half(g.addF(8, e, g.div(8, g.num(8, 1), e)))
 }
 
-// asinh is log1p(a + a²/(1 + √(a²+1))) with the sign of x; the squares of f32s do
-// not overflow.
-func (g *gen) asinh(x val) val {
-	a, one := g.abs(8, x), g.num(8, 1)
-	finite := g.atMost(8, a, 0x1p200)
-	square := g.mulF(8, finite, finite)
-	d := g.addF(8, one, g.sqrt(g.addF(8, square, one)))
-	y := g.log1p(8, g.addF(8, a, g.div(8, square, d)))
-	return g.signed(8, y, g.sign(8, x))
-}
-
 // acosh is log1p(t + √t·√(t+2)), t = x - 1, in which a negative t gives NaN.
 func (g *gen) acosh(x val) val {
 	t := g.subF(8, x, g.num(8, 1))
 	return g.log1p(8, g.addF(8, t, g.mulF(8, g.sqrt(t), g.sqrt(g.addF(8, t, g.num(8, 2))))))
-}
-
-// atanh is ½·log1p(2a/(1-a)) with the sign of x.
-func (g *gen) atanh(x val) val {
-	a := g.abs(8, x)
-	y := g.half(g.log1p(8, g.div(8, g.addF(8, a, a), g.subF(8, g.num(8, 1), a))))
-	return g.signed(8, y, g.sign(8, x))
 }
 
 // pow is 2^(y·log2|x|), negative for negative x and odd y, with IEEE 754's special

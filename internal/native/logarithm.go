@@ -165,6 +165,37 @@ func (g *gen) log1p(w int, x val) val {
 	return g.blend(w, g.cmpF(w, cmpLT, g.abs(w, x), g.num(w, tiny)), x, y)
 }
 
+// asinhLarge is from where 1+a is a; the squares of what is below are finite in f32, too.
+const asinhLarge = 0x1p60
+
+// asinh is log1p(a + a²/(1 + √(a²+1))) with the sign of x, and log a + log 2 where a is large.
+func (g *gen) asinh(w int, x val) val {
+	a, one := g.abs(w, x), g.num(w, 1)
+	large := g.cmpF(w, cmpGT, a, g.num(w, asinhLarge))
+	finite := g.atMost(w, a, asinhLarge)
+	square := g.mulF(w, finite, finite)
+	root := g.op1(by(w, x64.SQRTPS, x64.SQRTPD), g.vl(w), g.addF(w, square, one))
+	t := g.addF(w, a, g.div(w, square, g.addF(w, one, root)))
+	y := g.addF(w, g.log1p(w, g.blend(w, large, a, t)), g.pick2(w, large, math.Ln2))
+	return g.signed(w, y, g.sign(w, x))
+}
+
+// atanh is ½·log1p t, t = 2a/(1-a), with the sign of x. Of what rounding t loses, an f32 needs the first
+// term: the logarithm grows by that over 1+t, which is (1+a)/(1-a).
+func (g *gen) atanh(w int, x val) val {
+	a, one := g.abs(w, x), g.num(w, 1)
+	twice, d := g.addF(w, a, a), g.subF(w, one, a)
+	t := g.div(w, twice, d)
+	y := g.log1p(w, t)
+	if w == 4 {
+		lost := g.subF(w, g.subF(w, one, d), a) // of 1-a
+		rest := g.subMul(w, g.subMul(w, twice, t, d), t, lost)
+		inside := g.cmpF(w, cmpLT, a, one) // elsewhere the result is not finite, and the rest not a number
+		y = g.blend(w, inside, g.addF(w, y, g.div(w, rest, g.addF(w, one, a))), y)
+	}
+	return g.signed(w, g.mulF(w, y, g.num(w, 0.5)), g.sign(w, x))
+}
+
 // inversePower is 2⁻ᵉ for an exponent that is a float; 0 where that would be
 // subnormal.
 func (g *gen) inversePower(f *format, e val) val {
