@@ -27,19 +27,21 @@ func spreadWindows[T float32 | float64](c *call) bool {
 	return true
 }
 
-// sumWindows emits a convolution of single channels with filters of ones whose windows begin at all
-// positions, as avg_pool with stride 1 has, as sums: a tile would have one column of many. It reports whether
-// it is one.
+// sumWindows emits a convolution of single channels with filters of ones, as avg_pool has, as sums: a tile
+// would have one column of many. It reports whether it is one of which few sums are computed for nothing.
 func sumWindows[T float32 | float64](c *call) bool {
 	g, _ := convGeometry(c)
-	ones := [3]int{1, 1, 1}
-	if g.Transposed || g.Groups*g.CIn*g.COut != 1 || g.Stride != ones || g.Dilation != ones || len(c.Operands) > 2 || c.Epilogue != nil || g.N == 0 || !c.isOnes(1) {
+	if g.Transposed || g.Groups*g.CIn*g.COut != 1 || g.Dilation != [3]int{1, 1, 1} || len(c.Operands) > 2 || c.Epilogue != nil || g.N == 0 || !c.isOnes(1) {
+		return false
+	}
+	apart := g.Stride[0] * g.Stride[1]
+	if apart > 4 || g.Stride[2] > g.Kernel[2] {
 		return false
 	}
 	w := &pool.Windows{In: g.In, Kernel: g.Kernel, Out: g.Out, Stride: g.Stride, Pad: g.Pad}
 	src, dst, m := c.dense(c.Operands[0]), c.result(), c.l.mem
 	from, to := src.n/g.N, dst.n/g.N
-	work := float64(to*g.Kernel[0]*g.Kernel[1]*g.Kernel[2]) / 8
+	work := float64(to*apart*g.Kernel[0]*g.Kernel[1]*g.Kernel[2])/8 + float64(from)/4
 	c.emit(g.N, c.l.grain(work), []operand{dst}, []operand{src}, func(lo, hi int) {
 		pool.Sums(w, elements[T](m, dst)[lo*to:hi*to], elements[T](m, src)[lo*from:hi*from])
 	})

@@ -50,24 +50,32 @@ func TestSpreadWindows(t *testing.T) {
 	sameOnProcessors(t, "whole", New(), p, randomInputs(p))
 }
 
-// Sums over windows that begin at all positions have the bits of the convolution with a parameter of ones,
+// Sums over windows have the bits of the convolution with a parameter of ones,
 // on any number of processors.
 func TestSumsOfWindows(t *testing.T) {
-	for _, c := range []struct{ x, kernel, pad string }{
-		{"[6,1,5,7]", "[3,3]", "[1,1]"},
-		{"[2,1,4,5]", "[2,5]", "[0,2]"},
-		{"[3,1,9]", "[4]", "[1]"},
-		{"[2,1,3,4,5]", "[2,3,2]", "[1,2,1]"},
-		{"[2,1,1,1]", "[3,3]", "[2,2]"},
-		{"[1,1,80,130]", "[3,3]", "[0,0]"},
-		{"[200,1,7,6]", "[3,3]", "[0,0]"},
-		{"[150,1,2,5,4]", "[2,2,3]", "[1,0,1]"},
+	for _, c := range []struct{ x, kernel, stride, pad string }{
+		{"[6,1,5,7]", "[3,3]", "[1,1]", "[1,1]"},
+		{"[2,1,4,5]", "[2,5]", "[1,1]", "[0,2]"},
+		{"[3,1,9]", "[4]", "[1]", "[1]"},
+		{"[2,1,3,4,5]", "[2,3,2]", "[1,1,1]", "[1,2,1]"},
+		{"[2,1,1,1]", "[3,3]", "[1,1]", "[2,2]"},
+		{"[1,1,80,130]", "[3,3]", "[1,1]", "[0,0]"},
+		{"[200,1,7,6]", "[3,3]", "[1,1]", "[0,0]"},
+		{"[150,1,2,5,4]", "[2,2,3]", "[1,1,1]", "[1,0,1]"},
+		{"[3,1,21]", "[3]", "[2]", "[0]"},
+		{"[3,1,20]", "[5]", "[3]", "[2]"},
+		{"[2,1,9001]", "[4]", "[2]", "[1]"},
+		{"[60,1,9,11]", "[3,3]", "[2,2]", "[1,1]"},
+		{"[2,1,91,140]", "[3,2]", "[2,2]", "[1,0]"},
+		{"[1,1,70,140]", "[4,5]", "[3,4]", "[0,2]"},
+		{"[40,1,6,8,8]", "[2,2,2]", "[2,2,2]", "[0,0,0]"},
+		{"[2,1,5,41,67]", "[3,2,3]", "[2,2,2]", "[1,0,1]"},
 	} {
 		for _, d := range []string{"f32", "f64"} {
 			t.Run(c.x+d, func(t *testing.T) {
 				filter := "[1,1," + c.kernel[1:]
 				one := fmt.Sprint("[", "1,1,1"[:len(c.kernel)-2], "]")
-				rest := fmt.Sprintf("None, %s, %s, %s, false, %s, 1)", one, c.pad, one, "[0,0,0]"[:len(one)-1]+"]")
+				rest := fmt.Sprintf("None, %s, %s, %s, false, %s, 1)", c.stride, c.pad, one, "[0,0,0]"[:len(one)-1]+"]")
 				p := program(t, fmt.Sprintf(`program @p {
 					%%x = parameter "x" : %s%s
 					%%w = parameter "w" : %s%s
