@@ -143,17 +143,11 @@ func readRepeated[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int 
 	}
 	n, step := v.Dims[last], v.Strides[last-1]
 	most := min(v.Dims[last-1]-at[last-1]-1, len(dst)/n)
-	if n == 2 {
-		for i := range most {
-			x := src[pos+i*step]
-			dst[2*i], dst[2*i+1] = x, x
-		}
-	} else {
-		for i := range most {
-			x := src[pos+i*step]
-			for j := range dst[i*n : (i+1)*n] {
-				dst[i*n+j] = x
-			}
+	for i := repeatWords(dst, src, pos, n, step, most); i < most; i++ {
+		x := src[pos+i*step]
+		to := dst[i*n : (i+1)*n]
+		for j := range to {
+			to[j] = x
 		}
 	}
 	at[last-1] += most
@@ -169,23 +163,14 @@ func readShort[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int {
 	}
 	n, down := v.Dims[last], v.Strides[last-1]
 	most := min(v.Dims[last-1]-at[last-1]-1, len(dst)/n)
-	switch {
-	case n > fewElements:
+	if n > fewElements {
 		readBlocks(dst, src, pos, n, down, most)
-	case n == 2:
-		for i := range most {
-			from, to := src[pos+i*down:][:2], dst[2*i:][:2]
-			to[0], to[1] = from[0], from[1]
-		}
-	case n == 3:
-		for i := range most {
-			from, to := src[pos+i*down:][:3], dst[3*i:][:3]
-			to[0], to[1], to[2] = from[0], from[1], from[2]
-		}
-	default:
-		for i := range most {
-			from, to := src[pos+i*down:][:4], dst[4*i:][:4]
-			to[0], to[1], to[2], to[3] = from[0], from[1], from[2], from[3]
+	} else {
+		for i := readWhole(dst, src, pos, n, down, most); i < most; i++ {
+			from, to := src[pos+i*down:][:n], dst[i*n:][:n]
+			for j, x := range from {
+				to[j] = x
+			}
 		}
 	}
 	at[last-1] += most

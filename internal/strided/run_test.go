@@ -35,3 +35,39 @@ func shortRuns[T uint8 | uint16 | uint32 | uint64](t *testing.T) {
 		}
 	}
 }
+
+// TestRepeats reads views that repeat elements of every size, from every start, and looks that nothing is
+// written behind them.
+func TestRepeats(t *testing.T) {
+	repeats[uint8](t)
+	repeats[uint16](t)
+	repeats[uint32](t)
+	repeats[uint64](t)
+}
+
+func repeats[T uint8 | uint16 | uint32 | uint64](t *testing.T) {
+	src := make([]T, 3*29)
+	for i := range src {
+		src[i] = ^T(i * 37)
+	}
+	for _, n := range []int{2, 3, 4, 5, 8, 9, 16} {
+		for _, v := range []View{
+			makeView(0, []int{3, 29, n}, []int{29, 1, 0}), makeView(1, []int{3, 14, n}, []int{29, 2, 0}), makeView(28, []int{3, 29, n}, []int{29, -1, 0}),
+		} {
+			for start := range 2 * n {
+				got := make([]T, v.Len()-start+1)
+				Read(got[:len(got)-1], src, &v, start)
+				for i, x := range got {
+					var at [MaxRank]int
+					if want := T(0); i < len(got)-1 {
+						if want = src[v.Seek(start+i, &at)]; x != want {
+							t.Fatalf("element %d of %v is %d, want %d", start+i, v, x, want)
+						}
+					} else if x != want {
+						t.Fatalf("Read of %v from %d has written behind the end", v, start)
+					}
+				}
+			}
+		}
+	}
+}
