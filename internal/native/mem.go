@@ -174,6 +174,12 @@ func (g *gen) widen(d ir.DType, v val, p addr) val {
 	case ir.F32, ir.I32, ir.F64, ir.I64:
 		return from(x64.MOVUPS, g.vl(size))
 	case ir.Bool:
+		if g.bytesAsMask() {
+			if v == none {
+				v = from(x64.MOVUPS, 16)
+			}
+			return g.add(vop{op: x64.PTESTMB, len: 16, dst: g.maskTemp(), a: v, b: v})
+		}
 		return g.nonZero(4, from(x64.PMOVZXBD, n))
 	case ir.U8:
 		return from(x64.PMOVZXBD, n)
@@ -190,11 +196,17 @@ func (g *gen) widen(d ir.DType, v val, p addr) val {
 	return none
 }
 
+// bytesAsMask reports whether a vector of elements of a byte is a register of which a mask selects bytes.
+func (g *gen) bytesAsMask() bool { return g.evex() && g.vl(1) == 16 }
+
 // narrow turns values into stored elements, packed at the bottom of a register.
 func (g *gen) narrow(d ir.DType, v val) val {
 	n := g.vl(4)
 	switch d {
 	case ir.Bool:
+		if g.bytesAsMask() {
+			return g.add(vop{op: x64.MOVDQU8, len: 16, dst: g.temp(16), b: g.konst(4, 0x01010101), c: v, zero: true})
+		}
 		return g.packBytes(g.pick(v, 4, 1))
 	case ir.U8, ir.I8:
 		return g.packBytes(v)

@@ -122,6 +122,7 @@ const (
 	PCMPGTQ
 	PCMPD
 	PCMPQ
+	PTESTMB
 	PTESTMD
 	PTESTMQ
 	PSLLD
@@ -249,6 +250,7 @@ var ops = [numOps]enc{
 	PCMPEQD: {"pcmpeqd", 1, 1, 0x76, 0, 0, 0, 0, onlyVEX}, PCMPEQQ: {"pcmpeqq", 1, 2, 0x29, 0, 1, 0, 0, onlyVEX},
 	PCMPGTD: {"pcmpgtd", 1, 1, 0x66, 0, 0, 0, 0, onlyVEX}, PCMPGTQ: {"pcmpgtq", 1, 2, 0x37, 0, 1, 0, 0, onlyVEX},
 	PCMPD: {"pcmpd", 1, 3, 0x1f, 0, 0, 4, 0, onlyEVEX | hasImm}, PCMPQ: {"pcmpq", 1, 3, 0x1f, 0, 1, 8, 0, onlyEVEX | hasImm},
+	PTESTMB: {"ptestmb", 1, 2, 0x26, 0, 0, 0, 0, onlyEVEX},
 	PTESTMD: {"ptestmd", 1, 2, 0x27, 0, 0, 4, 0, onlyEVEX}, PTESTMQ: {"ptestmq", 1, 2, 0x27, 0, 1, 8, 0, onlyEVEX},
 	PSLLD: {"pslld", 1, 1, 0x72, 0, 0, 0, 8 + 6, hasImm | noMem}, PSRLD: {"psrld", 1, 1, 0x72, 0, 0, 0, 8 + 2, hasImm | noMem},
 	PSRAD: {"psrad", 1, 1, 0x72, 0, 0, 0, 8 + 4, hasImm | noMem}, PSLLQ: {"psllq", 1, 1, 0x73, 0, 1, 0, 8 + 6, hasImm | noMem},

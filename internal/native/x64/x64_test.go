@@ -98,6 +98,8 @@ func singles(add func(text string, in Inst)) {
 	add("vpslld $16, %ymm3, %ymm12", Inst{Op: PSLLD, Len: 32, V: 12, RM: 3, Imm: 16})
 	add("{evex} vpsrlq $52, %zmm23, %zmm30", Inst{Op: PSRLQ, Len: 64, EVEX: true, V: 30, RM: 23, Imm: 52})
 	add("vpmovdb %zmm3, %xmm22", Inst{Op: PMOVDB, Len: 64, EVEX: true, Reg: 3, V: NoReg, RM: 22})
+	add("vptestmb %xmm3, %xmm22, %k2", Inst{Op: PTESTMB, Len: 16, EVEX: true, Reg: 2, V: 22, RM: 3})
+	add("vmovdqu8 %xmm3, %xmm20{%k7}{z}", Inst{Op: MOVDQU8, Len: 16, EVEX: true, Reg: 20, V: NoReg, RM: 3, Mask: 7, Zero: true})
 	add("vptestmd %zmm3, %zmm22, %k2", Inst{Op: PTESTMD, Len: 64, EVEX: true, Reg: 2, V: 22, RM: 3})
 	add("vpmovzxbd (%r10,%rcx,2), %ymm4", Inst{Op: PMOVZXBD, Len: 32, Reg: 4, V: NoReg, Mem: m})
 	add("vcvtph2ps %ymm9, %zmm24", Inst{Op: CVTPH2PS, Len: 64, EVEX: true, Reg: 24, V: NoReg, RM: 9})
