@@ -89,6 +89,7 @@ type secondLoop = func(dst, src *byte, n int)
 var (
 	everies = [9]secondLoop{1: every1AVX2, 2: every2AVX2, 4: every4AVX2, 8: every8AVX2}
 	spreads = [9]secondLoop{1: spread1AVX2, 2: spread2AVX2, 4: spread4AVX2, 8: spread8AVX2}
+	twices  = [9]secondLoop{1: twice1AVX2, 2: twice2AVX2, 4: twice4AVX2, 8: twice8AVX2}
 )
 
 // everyVectors is Every of a multiple of vectors, of which it returns the elements. It leaves the last
@@ -108,6 +109,17 @@ func spreadVectors[T Bits](dst, src []T) int {
 	if n > 0 {
 		size := int(unsafe.Sizeof(src[0]))
 		spreads[size]((*byte)(unsafe.Pointer(&dst[:2*n][0])), (*byte)(unsafe.Pointer(&src[0])), n*size)
+	}
+	return n
+}
+
+// twiceVectors sets dst to the elements of src, each of them twice, of a multiple of vectors, of which it
+// returns the elements.
+func twiceVectors[T Bits](dst, src []T) int {
+	n := wholeVectors(src)
+	if n > 0 {
+		size := int(unsafe.Sizeof(src[0]))
+		twices[size]((*byte)(unsafe.Pointer(&dst[:2*n][0])), (*byte)(unsafe.Pointer(&src[0])), n*size)
 	}
 	return n
 }

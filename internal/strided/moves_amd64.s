@@ -258,6 +258,29 @@ next:
 	VZEROUPPER
 	RET
 
+// func twice1AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·twice1AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VPMOVZXBW (CX), Y0
+	VPSLLW    $0x08, Y0, Y1
+	VPOR      Y1, Y0, Y0
+	VMOVDQU   Y0, (AX)
+	VPMOVZXBW 16(CX), Y0
+	VPSLLW    $0x08, Y0, Y1
+	VPOR      Y1, Y0, Y0
+	VMOVDQU   Y0, 32(AX)
+	ADDQ      $0x40, AX
+	ADDQ      $0x20, CX
+	SUBQ      $0x20, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
 // func every2AVX2(dst *byte, src *byte, n int)
 // Requires: AVX, AVX2
 TEXT ·every2AVX2(SB), NOSPLIT, $0-24
@@ -298,6 +321,29 @@ next:
 	VPANDN    32(AX), Y0, Y0
 	VPOR      Y0, Y1, Y1
 	VMOVDQU   Y1, 32(AX)
+	ADDQ      $0x40, AX
+	ADDQ      $0x20, CX
+	SUBQ      $0x20, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
+// func twice2AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·twice2AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VPMOVZXWD (CX), Y0
+	VPSLLD    $0x10, Y0, Y1
+	VPOR      Y1, Y0, Y0
+	VMOVDQU   Y0, (AX)
+	VPMOVZXWD 16(CX), Y0
+	VPSLLD    $0x10, Y0, Y1
+	VPOR      Y1, Y0, Y0
+	VMOVDQU   Y0, 32(AX)
 	ADDQ      $0x40, AX
 	ADDQ      $0x20, CX
 	SUBQ      $0x20, DX
@@ -385,5 +431,46 @@ next:
 	ADDQ     $0x20, CX
 	SUBQ     $0x20, DX
 	JNZ      next
+	VZEROUPPER
+	RET
+
+// func twice4AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·twice4AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VPMOVZXDQ (CX), Y0
+	VPSHUFD   $0xa0, Y0, Y0
+	VMOVDQU   Y0, (AX)
+	VPMOVZXDQ 16(CX), Y0
+	VPSHUFD   $0xa0, Y0, Y0
+	VMOVDQU   Y0, 32(AX)
+	ADDQ      $0x40, AX
+	ADDQ      $0x20, CX
+	SUBQ      $0x20, DX
+	JNZ       next
+	VZEROUPPER
+	RET
+
+// func twice8AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·twice8AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+next:
+	VMOVDQU (CX), Y0
+	VPERMQ  $0xfa, Y0, Y1
+	VPERMQ  $0x50, Y0, Y0
+	VMOVDQU Y0, (AX)
+	VMOVDQU Y1, 32(AX)
+	ADDQ    $0x40, AX
+	ADDQ    $0x20, CX
+	SUBQ    $0x20, DX
+	JNZ     next
 	VZEROUPPER
 	RET

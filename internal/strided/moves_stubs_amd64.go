@@ -30,6 +30,11 @@ func every1AVX2(dst *byte, src *byte, n int)
 //go:noescape
 func spread1AVX2(dst *byte, src *byte, n int)
 
+// twice1AVX2 is twice4AVX2 of bytes.
+//
+//go:noescape
+func twice1AVX2(dst *byte, src *byte, n int)
+
 // every2AVX2 is every4AVX2 of words of 2 bytes.
 //
 //go:noescape
@@ -39,6 +44,11 @@ func every2AVX2(dst *byte, src *byte, n int)
 //
 //go:noescape
 func spread2AVX2(dst *byte, src *byte, n int)
+
+// twice2AVX2 is twice4AVX2 of words of 2 bytes.
+//
+//go:noescape
+func twice2AVX2(dst *byte, src *byte, n int)
 
 // every4AVX2 sets n bytes at dst, a multiple of 32 above zero, to every second word of 4 bytes from src on. It reads 2n bytes.
 //
@@ -59,3 +69,13 @@ func spread4AVX2(dst *byte, src *byte, n int)
 //
 //go:noescape
 func spread8AVX2(dst *byte, src *byte, n int)
+
+// twice4AVX2 sets dst to n bytes of src, a multiple of 32 above zero, each word of 4 bytes of them twice.
+//
+//go:noescape
+func twice4AVX2(dst *byte, src *byte, n int)
+
+// twice8AVX2 is twice4AVX2 of 8 bytes.
+//
+//go:noescape
+func twice8AVX2(dst *byte, src *byte, n int)

@@ -143,7 +143,12 @@ func readRepeated[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int 
 	}
 	n, step := v.Dims[last], v.Strides[last-1]
 	most := min(v.Dims[last-1]-at[last-1]-1, len(dst)/n)
-	for i := repeatWords(dst, src, pos, n, step, most); i < most; i++ {
+	first := 0
+	if n == 2 && step == 1 {
+		first = twiceVectors(dst[:2*most], src[pos:pos+most])
+	}
+	first += repeatWords(dst[first*n:], src, pos+first*step, n, step, most-first)
+	for i := first; i < most; i++ {
 		x := src[pos+i*step]
 		to := dst[i*n : (i+1)*n]
 		for j := range to {

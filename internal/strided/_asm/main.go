@@ -153,11 +153,11 @@ func lowerHalves(shift func(...Op), bits uint64) reg.VecVirtual {
 
 func alternate() {
 	for _, e := range []struct {
-		name, of    string
-		bits        uint64
-		shift, pack func(...Op)
-		widen       func(...Op)
-	}{{"1", "bytes", 16, VPSRLW, VPACKUSWB, VPMOVZXBW}, {"2", "words of 2 bytes", 32, VPSRLD, VPACKUSDW, VPMOVZXWD}} {
+		name, of        string
+		bits            uint64
+		shift, up, pack func(...Op)
+		widen           func(...Op)
+	}{{"1", "bytes", 16, VPSRLW, VPSLLW, VPACKUSWB, VPMOVZXBW}, {"2", "words of 2 bytes", 32, VPSRLD, VPSLLD, VPACKUSDW, VPMOVZXWD}} {
 		pairs("every"+e.name+"AVX2", "every"+e.name+"AVX2 is every4AVX2 of "+e.of+".", "src", func(dst, src Mem) {
 			mask, a, b := lowerHalves(e.shift, e.bits), YMM(), YMM()
 			VPAND(src, mask, a)
@@ -173,6 +173,15 @@ func alternate() {
 				e.widen(src.Offset(16*i), v)
 				VPANDN(dst.Offset(32*i), mask, between)
 				VPOR(between, v, v)
+				VMOVDQU(v, dst.Offset(32*i))
+			}
+		})
+		pairs("twice"+e.name+"AVX2", "twice"+e.name+"AVX2 is twice4AVX2 of "+e.of+".", "dst", func(dst, src Mem) {
+			for i := range 2 {
+				v, second := YMM(), YMM()
+				e.widen(src.Offset(16*i), v)
+				e.up(Imm(e.bits/2), v, second)
+				VPOR(second, v, v)
 				VMOVDQU(v, dst.Offset(32*i))
 			}
 		})
@@ -210,5 +219,21 @@ func alternate() {
 			VPBLENDD(Imm(0xcc), dst.Offset(32*i), x, x)
 			VMOVDQU(x, dst.Offset(32*i))
 		}
+	})
+	pairs("twice4AVX2", "twice4AVX2 sets dst to n bytes of src, a multiple of 32 above zero, each word of 4 bytes of them twice.", "dst", func(dst, src Mem) {
+		for i := range 2 {
+			v := YMM()
+			VPMOVZXDQ(src.Offset(16*i), v)
+			VPSHUFD(Imm(0xa0), v, v)
+			VMOVDQU(v, dst.Offset(32*i))
+		}
+	})
+	pairs("twice8AVX2", "twice8AVX2 is twice4AVX2 of 8 bytes.", "dst", func(dst, src Mem) {
+		v, w := YMM(), YMM()
+		VMOVDQU(src, v)
+		VPERMQ(Imm(0xfa), v, w)
+		VPERMQ(Imm(0x50), v, v)
+		VMOVDQU(v, dst)
+		VMOVDQU(w, dst.Offset(32))
 	})
 }
