@@ -38,11 +38,16 @@ func init() {
 
 func imageToColumns(b *Builder, a Args) []Value {
 	x, unbatch := batched(b, a, a.Tensor("self"), 2)
-	return []Value{unbatch(b.columns(a, x))}
+	return []Value{unbatch(b.columns(a, x, true))}
 }
 
-// columns returns the columns of images with a batch.
-func (b *Builder) columns(a Args, x Value) Value {
+// fewTaps is the elements of a window up to which each is copied from all windows by a step of its own.
+const fewTaps = 32
+
+// columns returns the columns of images with a batch. Where bySlices allows it, few elements of windows
+// are a slice of the image each, which takes one pass over the result; the gradient of selecting them by
+// indices takes less than that of as many slices.
+func (b *Builder) columns(a Args, x Value, bySlices bool) Value {
 	kernel, stride, dilation, pad := spread(a, "kernel_size", 2), spread(a, "stride", 2), spread(a, "dilation", 2), spread(a, "padding", 2)
 	if slices.Min(kernel) < 1 || slices.Min(stride) < 1 || slices.Min(dilation) < 1 || slices.Min(pad) < 0 {
 		a.Fail(ErrArg, "kernel_size, dilation and stride must be positive and padding not negative, got %v, %v, %v and %v", kernel, dilation, stride, pad)
@@ -58,6 +63,18 @@ func (b *Builder) columns(a Args, x Value) Value {
 			a.Fail(ErrShape, "the kernel spans %d, more than the padded input, %d, in spatial dimension %d", dilation[i]*(kernel[i]-1)+1, dims[2+i], i)
 		}
 		windows[i] = room/stride[i] + 1
+	}
+	if taps := kernel[0] * kernel[1]; bySlices && taps <= fewTaps {
+		parts := make([]Value, 0, taps)
+		for tap := range taps {
+			part := x
+			for i, at := range [2]int{tap / kernel[1], tap % kernel[1]} {
+				start := at * dilation[i]
+				part = b.Slice(part, 2+i, start, start+(windows[i]-1)*stride[i]+1, stride[i])
+			}
+			parts = append(parts, b.Unsqueeze(part, 2))
+		}
+		return b.Reshape(b.Cat(parts, 2), dims[0], dims[1]*taps, windows[0]*windows[1])
 	}
 	for i := range 2 {
 		tap := b.Mul(b.Iota(kernel[i], I64), b.Const(dilation[i], I64))
@@ -75,7 +92,7 @@ func vjpColumns(b *Builder, a Args, _, grad []Value) []Value {
 	if !x.DType().IsFloat() {
 		return b.pullBackFrom([]Value{x}, 1, grad, func(b *Builder, in []Value) []Value {
 			x, unbatch := batched(b, a, in[0], 2)
-			return []Value{unbatch(b.columns(a, x))}
+			return []Value{unbatch(b.columns(a, x, false))}
 		})
 	}
 	size := x.Shape().Dims()[x.Rank()-2:]
@@ -95,7 +112,7 @@ func columnsToImage(b *Builder, a Args) []Value {
 	}
 	image := b.Full([]int{x.Dim(0), x.Dim(1) / taps, size[0], size[1]}, 0, x.DType())
 	return []Value{unbatch(b.pullBackFrom([]Value{image}, 1, []Value{x}, func(b *Builder, in []Value) []Value {
-		y := b.columns(a, in[0])
+		y := b.columns(a, in[0], false)
 		if y.Shape() != x.Shape() {
 			a.Fail(ErrShape, "the columns of an image of %v are %v, got %v", size, y.Shape(), x.Shape())
 		}

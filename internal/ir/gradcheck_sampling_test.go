@@ -78,6 +78,7 @@ func TestGradientsOfSampling(t *testing.T) {
 		call("replication_pad1d_backward", r(1, 2, 6), r(1, 2, 3), []int{1, 2}),
 		call("im2col", r(1, 2, 4, 3), []int{2}, []int{1}, []int{1}, []int{2}),
 		call("im2col", r(2, 4, 5), []int{2, 3}, []int{2, 1}, []int{0}, []int{1}),
+		call("im2col", r(1, 7, 6), []int{6}, []int{1}, []int{0}, []int{1}),
 		call("col2im", r(1, 8, 6), []int{4, 3}, []int{2}, []int{1}, []int{1}, []int{2}),
 		call("convolution_backward", r(2, 3, 4), r(2, 2, 5), r(3, 2, 2), []int{3}, []int{1}, []int{0}, []int{1}, false, []int{0}, 1, []int{1, 1, 1}),
 	})
