@@ -173,6 +173,7 @@ func readShort[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int {
 	} else {
 		for i := readWhole(dst, src, pos, n, down, most); i < most; i++ {
 			from, to := src[pos+i*down:][:n], dst[i*n:][:n]
+			//lint:ignore S1001 a call of copy takes longer than moving four elements at most
 			for j, x := range from {
 				to[j] = x
 			}
