@@ -72,7 +72,7 @@ func newCall(sp *ir.Spec, d ir.DType, s size) (*call, error) {
 	h := fnv.New64a()
 	fmt.Fprint(h, sp.Name, d, s.name)
 	c := &call{Op: sp.Name, spec: sp, size: s, dtype: d, rng: rand.New(rand.NewPCG(h.Sum64(), 1)), builder: ir.Builder{Lines: ir.LinesOff}}
-	text := cmp.Or(s.recipe, recipes[sp.Name])
+	text := cmp.Or(s.recipe, s.own[sp.Name], recipes[sp.Name])
 	if text == "-" {
 		return nil, fmt.Errorf("%w: %s has none", errNoCase, sp.Name)
 	}
@@ -158,11 +158,28 @@ func (c *call) scalar(k ir.ParamKind, text string) (any, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
+// mostElements is how many a tensor has at most. Results in the square of a dimension have more in
+// sizes whose dimension is long.
+const mostElements = 1 << 26
+
+func tooLarge(dims []int) error {
+	n := 1
+	for _, d := range dims {
+		if n *= d; n > mostElements {
+			return fmt.Errorf("%w: a tensor of %v is too large", errNoCase, dims)
+		}
+	}
+	return nil
+}
+
 // tensor makes an operand of "DIMS:WHAT".
 func (c *call) tensor(text string) (*tensor, error) {
 	dimsText, what, _ := strings.Cut(text, ":")
 	dims, err := c.size.numbers(dimsText)
 	if err != nil {
+		return nil, err
+	}
+	if err := tooLarge(dims); err != nil {
 		return nil, err
 	}
 	f, err := c.fillOf(what)
@@ -219,6 +236,11 @@ func (c *call) record(pass string) (roots []ir.Value, err error) {
 		}
 	}()
 	outs := c.builder.Call(c.spec.Op, nil, c.named()...)
+	for _, y := range outs {
+		if err := tooLarge(y.Shape().Dims()); err != nil {
+			return nil, err
+		}
+	}
 	if pass == forward {
 		return outs, nil
 	}

@@ -1,4 +1,4 @@
-// Command ops times every op of the table beside PyTorch: each row on its dtypes, in three sizes,
+// Command ops times every op of the table beside PyTorch: each row on its dtypes, in four sizes,
 // forwards and with its gradient, and prints the rows by their ratio, worst first.
 //
 //	python3 -m venv .venv && .venv/bin/pip install torch numpy
@@ -13,7 +13,13 @@
 // itself; one that cannot be called by its schema alone is named until it has a recipe.
 //
 // The sizes are one that stays in the first caches, one between them and memory, one in memory, and an
-// awkward one: odd dimensions, the first operand transposed, the second expanded along its rows.
+// awkward one: odd dimensions, the first operand transposed, the second expanded along its rows. Two
+// more are measured where they are asked for, since they take as long as two of the others:
+//
+//	go run ./bench/ops --python .venv/bin/python --sizes short,long
+//
+// In short the last dimension is, like those of images and matrices, of 5 to 7 elements, of which
+// there are many; long has three lines of 300,007, one large image and one long sequence.
 //
 // Other operands are given by --recipe, which takes the place of the sizes for its op:
 //
@@ -78,7 +84,7 @@ func main() {
 }
 
 func parse(args []string) (settings, error) {
-	s := settings{dtypes: ir.ComputeDTypes(), sizes: sizes, given: map[string]size{}, passes: []string{forward, gradient}, only: regexp.MustCompile("")}
+	s := settings{dtypes: ir.ComputeDTypes(), sizes: sizes[:usual], given: map[string]size{}, passes: []string{forward, gradient}, only: regexp.MustCompile("")}
 	f := flag.NewFlagSet("ops", flag.ContinueOnError)
 	f.StringVar(&s.python, "python", "python3", "a Python that has PyTorch and NumPy")
 	f.Func("only", "regular expression of the ops", func(v string) (err error) {
@@ -93,7 +99,7 @@ func parse(args []string) (settings, error) {
 		s.dtypes, err = split(v, ir.ParseDType)
 		return err
 	})
-	f.Func("sizes", "sizes with commas between them (default cache,middle,memory,awkward)", func(v string) (err error) {
+	f.Func("sizes", "sizes with commas between them, also short and long (default cache,middle,memory,awkward)", func(v string) (err error) {
 		s.sizes, err = split(v, sizeOf)
 		return err
 	})

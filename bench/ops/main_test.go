@@ -50,9 +50,39 @@ func TestRecipesAreOfOps(t *testing.T) {
 			t.Errorf("there is a recipe for %s, which is no op", name)
 		}
 	}
+	for _, s := range sizes {
+		for name := range s.own {
+			if !known[name] {
+				t.Errorf("there is a recipe for %s of %s, which is no op", name, s.name)
+			}
+		}
+	}
 	for name := range unordered {
 		if !known[name] {
 			t.Errorf("%s is no op", name)
+		}
+	}
+}
+
+// Ops with a recipe for one size have a case there. A result in the square of a long dimension is no case.
+func TestOwnRecipes(t *testing.T) {
+	for _, s := range sizes {
+		for _, sp := range ir.Ops() {
+			if s.own[sp.Name] == "" {
+				continue
+			}
+			if _, _, err := prepare(sp, ir.F32, s, forward); err != nil {
+				t.Errorf("%s of %s: %v", sp.Name, s.name, err)
+			}
+		}
+	}
+	square := size{name: "square", letters: map[string]int{"r": 100003}, recipe: "self=r,2 other=r,2"}
+	for _, sp := range ir.Ops() {
+		if sp.Name != "inner" {
+			continue
+		}
+		if _, _, err := prepare(sp, ir.F32, square, forward); !errors.Is(err, errNoCase) {
+			t.Errorf("inner: %v", err)
 		}
 	}
 }
@@ -266,6 +296,12 @@ func TestParse(t *testing.T) {
 	s, err := parse([]string{"--only", "sort", "--dtypes", "f32,i8", "--sizes", "memory", "--turn", "50ms", "--worst", "4"})
 	if err != nil || len(s.dtypes) != 2 || len(s.sizes) != 1 || !s.sizes[0].awkward == (s.sizes[0].name != "memory") || s.turn != 50*time.Millisecond || s.worst != 4 {
 		t.Errorf("%+v, %v", s, err)
+	}
+	if s, err := parse(nil); err != nil || len(s.sizes) != usual || s.sizes[usual-1].name != "awkward" {
+		t.Errorf("%+v, %v", s.sizes, err)
+	}
+	if s, err := parse([]string{"--sizes", "short,long"}); err != nil || len(s.sizes) != 2 {
+		t.Errorf("%+v, %v", s.sizes, err)
 	}
 	for _, bad := range [][]string{{"x"}, {"--dtypes", "f31"}, {"--sizes", "big"}, {"--passes", "sideways"}, {"--only", "("}, {"--rounds", "0"}, {"--worst", "-1"}, {"--skip", "("}, {"--for", "-1s"}, {"--recipe", "mm"}} {
 		if _, err := parse(bad); err == nil {
