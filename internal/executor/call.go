@@ -20,6 +20,7 @@ import (
 // variables are synced first.
 func (tr *Traced) Call(ctx context.Context, inputs []*Tensor, newTensor func() *Tensor) ([]*Tensor, error) {
 	s, c := tr.s, tr.s.core
+	s.resumed()
 	unlock, err := tr.lockHost(ctx)
 	if err != nil {
 		return nil, err

@@ -36,8 +36,7 @@ type Computation struct {
 	// idle reports whether a run would begin at once; nil where a run may wait for others or call the
 	// user's models.
 	idle func() bool
-	// took is how long the last run held the device, in nanoseconds.
-	took atomic.Int64
+	pace *pace
 }
 
 // Program returns the graph as it was recorded, or nil if a plugged model runs instead.
@@ -139,7 +138,7 @@ func (c *core) compile(ctx context.Context, p *graph.Program, d ir.Device, h ir.
 	if err != nil {
 		return nil, fmt.Errorf("compile %v (%d nodes) on %v: %w", h, len(p.Instrs), d, err)
 	}
-	m := &Computation{Device: d, EmittedNodes: st.After, Hash: h, container: pool, queues: pool.Queues(), program: p, held: held.Load(), collectives: collective.Of(lowered)}
+	m := &Computation{Device: d, EmittedNodes: st.After, Hash: h, container: pool, queues: pool.Queues(), program: p, held: held.Load(), collectives: collective.Of(lowered), pace: new(pace)}
 	if b, ok := be.(backend.PromptBackend); ok && !m.queues && len(m.collectives) == 0 && !callsModels(lowered) {
 		m.idle = b.Idle
 	}

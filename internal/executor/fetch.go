@@ -186,6 +186,7 @@ func (t *Tensor) fetch(ctx context.Context, note func(*Data)) ([]byte, error) {
 		return nil, err
 	}
 	s := t.s
+	s.resumed()
 	s.lock()
 	s.endView()
 	data := t.data

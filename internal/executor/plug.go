@@ -250,7 +250,7 @@ func (po *PostOrderData) shapes() (params, returns []ir.Shape) {
 // computation returns the Computation that runs the model.
 func (p *Plug) computation(ctx context.Context, d ir.Device) (*cache.Ref[*Computation], error) {
 	ref, _, err := p.c.getOrBuild(ctx, p.key, func(context.Context) (*Computation, int64, error) {
-		return &Computation{Device: d, Hash: p.hash, plug: p}, plugCost, nil
+		return &Computation{Device: d, Hash: p.hash, plug: p, pace: new(pace)}, plugCost, nil
 	})
 	if err == nil {
 		p.c.stats.hits.Add(1)

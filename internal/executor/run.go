@@ -94,33 +94,30 @@ type run struct {
 	start time.Time
 }
 
-// atOnce is how long a call's computation may have taken last for the caller to run it by itself: less
-// than a goroutine on another processor takes to begin.
-var atOnce = 5 * time.Microsecond
-
 // schedule starts the goroutine that runs the computation while the device's lock is held. The
 // goroutine owns the job's lock and computation from here on. If the device runs its work in
 // order, the lock is released as soon as the computation is in the device's queue. A call that is brief
 // has run when schedule returns.
 func (s *Session) schedule(a *Async, j *syncJob) {
 	r := &run{Async: a, c: s.core, held: j.held, ref: j.ref, vars: j.vars}
-	brief := j.call != nil && r.brief()
+	prompt, p := r.prompt(), j.ref.Value().pace
 	j.held, j.ref = nil, nil
-	if brief {
+	if prompt {
 		r.execute()
-		return
+	} else {
+		go func() {
+			deepen()
+			r.execute()
+		}()
 	}
-	go func() {
-		deepen()
-		r.execute()
-	}()
+	s.scheduled(p)
 }
 
-// brief reports whether the caller may run the computation by itself: it takes less than handing it over
-// does, waits for nothing, and calls nothing of the user's.
-func (r *run) brief() bool {
+// prompt reports whether the caller may run the computation by itself: it loses nothing by that, and the
+// computation waits for nothing and calls nothing of the user's.
+func (r *run) prompt() bool {
 	m := r.ref.Value()
-	if took := time.Duration(m.took.Load()); took == 0 || took > atOnce {
+	if !m.pace.prompt() {
 		return false
 	}
 	if m.idle == nil || r.c.cfg.Hooks.Observe != nil || !m.idle() {
@@ -139,7 +136,7 @@ func (r *run) execute() {
 		return
 	}
 	if err == nil {
-		r.ref.Value().took.Store(int64(time.Since(r.start)))
+		r.ref.Value().pace.took.Store(int64(time.Since(r.start)))
 	}
 	err = r.own(err)
 	r.publish(err)

@@ -117,6 +117,8 @@ type Session struct {
 	id     uint64 // counts the sessions of the core from 0
 	// lastStep is when the step before ended, while the executor is traced.
 	lastStep atomic.Pointer[time.Time]
+	last     atomic.Pointer[pace] // of what was scheduled last, until the caller asks for something
+	returned atomic.Int64         // when that was, see epoch
 	// initialBytes is what the initial values take that variables got since findDropped last looked.
 	initialBytes atomic.Int64
 

@@ -332,6 +332,7 @@ func (s *Session) dropStep() {
 // WaitDeviceOps waits for the work in flight on the devices (none given: all)
 // and returns the errors of work of any session that nobody has been told.
 func (s *Session) WaitDeviceOps(ctx context.Context, devices ...ir.Device) error {
+	s.resumed()
 	start := time.Now()
 	defer func() { s.stage(report.StageLock, start) }()
 	if err := s.core.lockers.Barrier(ctx, devices...); err != nil {

@@ -92,6 +92,7 @@ func (t *Tensor) hasData() bool {
 // sync runs the stages, each for all collections in the order of their devices.
 func (s *Session) sync(ctx context.Context, r *request) ([]*Async, error) {
 	c := s.core
+	s.resumed()
 	start := time.Now()
 	if r.endsStep {
 		s.recorded(start)
@@ -311,7 +312,7 @@ func (j *syncJob) expected() time.Duration {
 	if len(m.collectives) > 0 {
 		return 0
 	}
-	return time.Duration(m.took.Load())
+	return time.Duration(m.pace.took.Load())
 }
 
 // commit gives the tensors and variables their placeholders and ends the step of a MarkStep, with

@@ -1,0 +1,59 @@
+package executor_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/loris-ml/loris/internal/executor"
+)
+
+// A caller runs by itself what takes no longer than another goroutine takes to begin, and what it would
+// only wait for, unless that is long.
+func TestPrompt(t *testing.T) {
+	const us = time.Microsecond
+	for _, c := range []struct {
+		took, pause time.Duration
+		prompt      bool
+	}{
+		{0, 0, false}, // before the first run
+		{0, us, false},
+		{5 * us, 0, true},
+		{5 * us, time.Hour, true},
+		{10 * us, 0, false}, // nobody knows what the caller does next
+		{10 * us, 10 * us, true},
+		{10 * us, 11 * us, false},
+		{executor.Longest, us, true},
+		{executor.Longest + 1, us, false},
+	} {
+		if got := executor.Prompt(c.took, c.pause); got != c.prompt {
+			t.Errorf("after a run of %v and a pause of %v: %v, want %v", c.took, c.pause, got, c.prompt)
+		}
+	}
+}
+
+// A caller pauses until it has more scheduled, waits or reads.
+func TestPause(t *testing.T) {
+	s := newSession(t, executor.Config{})
+	x := floats(t, s, []float32{3}, 1)
+	tr := tracedDouble(t, s, x)
+	for name, ask := range map[string]func() error{
+		"Call":          func() error { _, err := tr.Call(ctx, []*executor.Tensor{x}, newTensor); return err },
+		"MarkStep":      func() error { return s.MarkStep(ctx) },
+		"WaitDeviceOps": func() error { return s.WaitDeviceOps(ctx) },
+		"Fetch":         func() error { _, err := x.Fetch(ctx); return err },
+		"FetchTensors":  func() error { _, err := s.FetchTensors(ctx, x); return err },
+	} {
+		const least = time.Millisecond
+		d := s.PauseUntil(least, func() {
+			if err := ask(); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if d < least {
+			t.Errorf("%s ends a pause of %v after %v", name, least, d)
+		}
+	}
+	if d := s.PauseUntil(0, func() {}); d != 0 {
+		t.Errorf("a pause that nothing has ended took %v", d)
+	}
+}
