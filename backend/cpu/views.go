@@ -72,7 +72,7 @@ func (l *lowering) CopyTo(in *graph.Instr, to, v plan.Value) {
 func (l *lowering) copyToPart(in *graph.Instr, to, v plan.Value) {
 	o, ok := contiguous(v)
 	if !ok {
-		if l.move(in, to, v) {
+		if l.moveShort(in, to, v) || l.move(in, to, v) {
 			return
 		}
 		o, _ = contiguous(l.Copied(in, v))
@@ -85,6 +85,27 @@ func (l *lowering) copyToPart(in *graph.Instr, to, v plan.Value) {
 			f(m.bufs[to.Buf], m.bufs[o.buf][o.off*size:], &merged, lo*unit, min(hi*unit, o.n))
 		},
 	}})
+}
+
+type copyFunc func(dst, src []byte, to, from *strided.View, lo, hi int)
+
+var copiers = bySize[copyFunc]{copyShort[uint8], copyShort[uint16], copyShort[uint32], copyShort[uint64], copyShort[strided.Bits128]}
+
+func copyShort[T strided.Bits](dst, src []byte, to, from *strided.View, lo, hi int) {
+	strided.CopyShort(as[T](dst), as[T](src), to, from, lo, hi)
+}
+
+// moveShort emits the copy of short lines to a part of a buffer, and reports whether lines are short.
+func (l *lowering) moveShort(in *graph.Instr, to, v plan.Value) bool {
+	x, y := strided.MergeBoth(to.View, v.View)
+	if !strided.Short(&x, &y, v.Size()) {
+		return false
+	}
+	m, f, n := l.mem, copiers.of(v.DType()), x.Dims[0]
+	l.emit(step{Instr: in, Reads: []int{v.Buf}, Writes: []int{to.Buf}, Payload: work{
+		n: n, grain: l.grain(float64(x.Len()/n) * copyCost), run: func(lo, hi int) { f(m.bufs[to.Buf], m.bufs[v.Buf], &x, &y, lo, hi) },
+	}})
+	return true
 }
 
 func lowerCat(c *call) {

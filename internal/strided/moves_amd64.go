@@ -13,9 +13,9 @@ import (
 // vectors says whether the processor has vectors of 32 bytes; tests clear it.
 var vectors = isa.AVX2()
 
-// reverseMost is the most bytes of one call, some microseconds, in which the runtime can't stop the
+// callMost is the most bytes of one call, some microseconds, in which the runtime can't stop the
 // goroutine.
-const reverseMost = 256 << 10
+const callMost = 256 << 10
 
 // turns has the masks that reverse the elements of half a vector, by their size.
 var turns = func() (m [9][32]byte) {
@@ -36,10 +36,27 @@ func reverseVectors[T Bits](dst, src []T) int {
 		return 0
 	}
 	to, end := unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Add(unsafe.Pointer(unsafe.SliceData(src)), len(src)*size)
-	for at := 0; at < n; at += reverseMost {
-		reverseAVX2((*byte)(unsafe.Add(to, at)), (*byte)(unsafe.Add(end, -at)), &turns[size], min(reverseMost, n-at))
+	for at := 0; at < n; at += callMost {
+		reverseAVX2((*byte)(unsafe.Add(to, at)), (*byte)(unsafe.Add(end, -at)), &turns[size], min(callMost, n-at))
 	}
 	return n / size
+}
+
+// runVectors is moveRuns of runs of so many bytes, up and down bytes apart, and reports whether it has moved
+// them.
+func runVectors(dst, src unsafe.Pointer, up, down, bytes, runs int) bool {
+	if !vectors || bytes < 32 {
+		return false
+	}
+	for most := max(1, callMost/bytes); runs > 0; runs -= most {
+		k := min(most, runs)
+		runsAVX2((*byte)(dst), (*byte)(src), up, down, bytes, k)
+		if k == runs {
+			break
+		}
+		dst, src = unsafe.Add(dst, k*up), unsafe.Add(src, k*down)
+	}
+	return true
 }
 
 // transposeVectors is TransposeNarrow of a multiple of 8 rows and of 16 columns, of which it returns how

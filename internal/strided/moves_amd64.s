@@ -474,3 +474,35 @@ next:
 	JNZ     next
 	VZEROUPPER
 	RET
+
+// func runsAVX2(dst *byte, src *byte, up int, down int, bytes int, runs int)
+// Requires: AVX
+TEXT ·runsAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ up+16(FP), DX
+	MOVQ down+24(FP), BX
+	MOVQ bytes+32(FP), SI
+	MOVQ runs+40(FP), DI
+	SUBQ $0x20, SI
+
+run:
+	VMOVDQU (CX)(SI*1), Y0
+	XORQ    R8, R8
+	JMP     more
+
+vector:
+	VMOVDQU (CX)(R8*1), Y1
+	VMOVDQU Y1, (AX)(R8*1)
+	ADDQ    $0x20, R8
+
+more:
+	CMPQ    R8, SI
+	JLT     vector
+	VMOVDQU Y0, (AX)(SI*1)
+	ADDQ    DX, AX
+	ADDQ    BX, CX
+	DECQ    DI
+	JNZ     run
+	VZEROUPPER
+	RET

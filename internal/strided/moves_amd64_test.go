@@ -107,3 +107,10 @@ func checkSeconds[T Bits](t *testing.T) {
 		}
 	}
 }
+
+// TestRunsWithoutVectors is TestShortRuns on a processor that has none.
+func TestRunsWithoutVectors(t *testing.T) {
+	defer func(v bool) { vectors = v }(vectors)
+	vectors = false
+	TestShortRuns(t)
+}

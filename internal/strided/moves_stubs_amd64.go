@@ -79,3 +79,8 @@ func twice4AVX2(dst *byte, src *byte, n int)
 //
 //go:noescape
 func twice8AVX2(dst *byte, src *byte, n int)
+
+// runsAVX2 copies runs of bytes, at least 32, from down apart to up apart; runs is above zero. It writes nothing between them.
+//
+//go:noescape
+func runsAVX2(dst *byte, src *byte, up int, down int, bytes int, runs int)

@@ -33,18 +33,18 @@ func Read[T Bits](dst, src []T, v *View, start int) {
 			}
 		}
 		if i == 0 && step == 1 && shortRun[T](n) {
-			if k := readShort(dst, src, v, &at, pos); k > 0 {
+			var k int
+			if k, pos = readShort(dst, src, v, &at, pos); k == len(dst) {
+				return
+			}
+			dst = dst[k:]
+		}
+		if i == 0 && step != 1 {
+			k := readFew(dst, src, v, &at, pos)
+			if k > 0 {
 				dst = dst[k:]
 				pos += k / n * v.Strides[last-1]
 			}
-			if len(dst) == 0 {
-				return
-			}
-		}
-		if i == 0 && step != 1 {
-			k := readInterleaved(dst, src, v, &at, pos)
-			dst = dst[k:]
-			pos += k / n
 			if len(dst) == 0 {
 				return
 			}
@@ -160,49 +160,32 @@ func readRepeated[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int 
 }
 
 // readShort is Read from a coordinate on while short runs of adjacent elements follow each other. It returns how many of
-// dst it has set.
-func readShort[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int {
+// dst it has set, and the position of the coordinate that it has come to.
+func readShort[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) (set, next int) {
 	last := v.Rank - 1
 	if last == 0 {
-		return 0
+		return 0, pos
 	}
-	n, down := v.Dims[last], v.Strides[last-1]
-	most := min(v.Dims[last-1]-at[last-1]-1, len(dst)/n)
-	if n > fewElements {
-		readBlocks(dst, src, pos, n, down, most)
-	} else {
-		for i := readWhole(dst, src, pos, n, down, most); i < most; i++ {
-			from, to := src[pos+i*down:][:n], dst[i*n:][:n]
-			//lint:ignore S1001 a call of copy takes longer than moving four elements at most
-			for j, x := range from {
-				to[j] = x
-			}
-		}
+	n := v.Dims[last]
+	if blocks := v.blocks(at, len(dst)); blocks > 0 {
+		few := v.Dims[last-1]
+		v.eachBlock(blocks, n*int(unsafe.Sizeof(dst[0])), func(j, first, k int) {
+			moveRuns(dst, src, (first*few+j)*n, pos+first*v.Strides[last-2]+j*v.Strides[last-1], few*n, v.Strides[last-2], n, k)
+		})
+		at[last-2] += blocks
+		set, pos = blocks*few*n, pos+blocks*v.Strides[last-2]
+		dst = dst[set:]
+	}
+	// The last run is left to the caller, who goes on to the next dimension from it.
+	down, most := v.Strides[last-1], min(v.Dims[last-1]-at[last-1]-1, len(dst)/n)
+	if most <= 0 {
+		return set, pos
+	}
+	if i := readWhole(dst, src, pos, n, down, most); i < most {
+		moveRuns(dst, src, i*n, pos+i*down, n, down, n, most-i)
 	}
 	at[last-1] += most
-	return most * n
-}
-
-// readBlocks copies runs of n adjacent elements, from down elements apart, by blocks of which the last two overlap.
-func readBlocks[T Bits](dst, src []T, pos, n, down, runs int) {
-	if runs <= 0 {
-		return
-	}
-	size := int(unsafe.Sizeof(src[0]))
-	_, _, _ = src[pos:pos+n], src[pos+(runs-1)*down:][:n], dst[:runs*n]
-	bytes := n * size
-	for i := range runs {
-		from, to := unsafe.Pointer(&src[pos+i*down]), unsafe.Pointer(&dst[i*n])
-		if bytes < 16 {
-			first, last := *(*[8]byte)(from), *(*[8]byte)(unsafe.Add(from, bytes-8))
-			*(*[8]byte)(to), *(*[8]byte)(unsafe.Add(to, bytes-8)) = first, last
-			continue
-		}
-		for b := 0; b < bytes-16; b += 16 {
-			*(*[16]byte)(unsafe.Add(to, b)) = *(*[16]byte)(unsafe.Add(from, b))
-		}
-		*(*[16]byte)(unsafe.Add(to, bytes-16)) = *(*[16]byte)(unsafe.Add(from, bytes-16))
-	}
+	return set + most*n, pos + most*down
 }
 
 // shortRun reports whether readShort is for runs of n adjacent elements.
@@ -243,8 +226,8 @@ const fewRepeats = 16
 // than a loop.
 const fewElements = 4
 
-// fewBytes is how long runs are at most for a call of copy for each to cost more than moving blocks.
-const fewBytes = 128
+// fewBytes is how long runs are at most for what is done for each to cost more than a copy of it.
+const fewBytes = 1024
 
 // readTransposed is Read by squares.
 func readTransposed[T Bits](dst, src []T, v *View, start int) bool {

@@ -88,37 +88,3 @@ func transposeBytes(dst []byte, width int, src []byte, step, rows, cols int) {
 		}
 	}
 }
-
-// fewColumns is how many elements a row has at most to be read column by column.
-const fewColumns = 4
-
-// readInterleaved is Read, from a coordinate on, of short whole rows whose columns are dense: each column
-// is read on its own. It returns how many of dst it has set.
-func readInterleaved[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int {
-	last := v.Rank - 1
-	n := v.Dims[last]
-	if last == 0 || n < 2 || n > fewColumns || v.Strides[last-1] != 1 {
-		return 0
-	}
-	// The last row is left to the caller, who goes on to the next column from it.
-	rows := min(v.Dims[last-1]-at[last-1]-1, len(dst)/n)
-	if rows <= 0 {
-		return 0
-	}
-	dst = dst[:rows*n]
-	if n == 2 {
-		a, b := src[pos:][:rows], src[pos+v.Strides[last]:][:rows]
-		for i, x := range a {
-			to := dst[2*i:][:2]
-			to[0], to[1] = x, b[i]
-		}
-	} else {
-		for j := range n {
-			for i, x := range src[pos+j*v.Strides[last]:][:rows] {
-				dst[i*n+j] = x
-			}
-		}
-	}
-	at[last-1] += rows
-	return rows * n
-}

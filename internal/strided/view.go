@@ -281,43 +281,6 @@ func (v *View) Squares(start, n int, f func(at, pos, rows, cols, step int)) bool
 	return true
 }
 
-// Write copies elements lo..hi-1 of src, which is dense, to those of the View of dst. No two
-// elements of the View may be the same memory.
-func Write[T Bits](dst, src []T, v *View, lo, hi int) {
-	if lo >= hi {
-		return
-	}
-	if v.Rank == 0 {
-		dst[v.Offset] = src[0]
-		return
-	}
-	last := v.Rank - 1
-	n, step := v.Dims[last], v.Strides[last]
-	var at [MaxRank]int
-	pos := v.Seek(lo, &at)
-	src = src[lo:hi]
-	for i := at[last]; ; i = 0 {
-		k := min(n-i, len(src))
-		switch step {
-		case 1:
-			move(dst[pos:pos+k], src[:k], 2*v.Len()) // there may be another part
-		case 2:
-			Spread(dst[pos:pos+2*k-1], src[:k])
-		default:
-			p := pos
-			for _, x := range src[:k] {
-				dst[p] = x
-				p += step
-			}
-		}
-		src = src[k:]
-		if len(src) == 0 {
-			return
-		}
-		pos = v.Next(&at, last, pos-i*step)
-	}
-}
-
 // fillMost bounds what fill copies at a time, so that it stays in the first-level cache.
 const fillMost = 1024
 

@@ -77,6 +77,54 @@ func readWhole[T Bits](dst, src []T, pos, n, down, runs int) int {
 	return runs
 }
 
+// moveRuns copies runs of n adjacent elements, from element to of dst on and up apart, and from element
+// from of src on and down apart. It writes nothing between them: the last two blocks of a run overlap.
+func moveRuns[T Bits](dst, src []T, to, from, up, down, n, runs int) {
+	if runs <= 0 {
+		return
+	}
+	size := int(unsafe.Sizeof(src[0]))
+	_, _ = src[from:][:n], dst[to:][:n]
+	_, _ = src[from+(runs-1)*down:][:n], dst[to+(runs-1)*up:][:n]
+	here, there := unsafe.Pointer(&src[from]), unsafe.Pointer(&dst[to])
+	bytes := n * size
+	up, down = up*size, down*size
+	switch {
+	case runVectors(there, here, up, down, bytes, runs):
+	case bytes < 8:
+		for i := range runs {
+			f, t := unsafe.Add(here, i*down), unsafe.Add(there, i*up)
+			for b := 0; b < bytes; b += size {
+				*(*T)(unsafe.Add(t, b)) = *(*T)(unsafe.Add(f, b))
+			}
+		}
+	case bytes < 16:
+		for i := range runs {
+			f, t := unsafe.Add(here, i*down), unsafe.Add(there, i*up)
+			first, last := *(*[8]byte)(f), *(*[8]byte)(unsafe.Add(f, bytes-8))
+			*(*[8]byte)(t), *(*[8]byte)(unsafe.Add(t, bytes-8)) = first, last
+		}
+	case bytes <= 32:
+		for i := range runs {
+			f, t := unsafe.Add(here, i*down), unsafe.Add(there, i*up)
+			first, last := *(*[16]byte)(f), *(*[16]byte)(unsafe.Add(f, bytes-16))
+			*(*[16]byte)(t), *(*[16]byte)(unsafe.Add(t, bytes-16)) = first, last
+		}
+	case bytes <= 64:
+		for i := range runs {
+			f, t := unsafe.Add(here, i*down), unsafe.Add(there, i*up)
+			first, second := *(*[16]byte)(f), *(*[16]byte)(unsafe.Add(f, 16))
+			third, last := *(*[16]byte)(unsafe.Add(f, bytes-32)), *(*[16]byte)(unsafe.Add(f, bytes-16))
+			*(*[16]byte)(t), *(*[16]byte)(unsafe.Add(t, 16)) = first, second
+			*(*[16]byte)(unsafe.Add(t, bytes-32)), *(*[16]byte)(unsafe.Add(t, bytes-16)) = third, last
+		}
+	default:
+		for i := range runs {
+			copy(unsafe.Slice((*byte)(unsafe.Add(there, i*up)), bytes), unsafe.Slice((*byte)(unsafe.Add(here, i*down)), bytes))
+		}
+	}
+}
+
 // wordsWithin returns how many words, each apart from the one before, lie within a length.
 func wordsWithin(length, apart, word int) int {
 	if length < word {

@@ -13,6 +13,7 @@ func main() {
 	halves()
 	octets()
 	alternate()
+	runs()
 	Generate()
 }
 
@@ -36,6 +37,37 @@ func reverse() {
 	ADDQ(Imm(32), dst)
 	SUBQ(Imm(32), n)
 	JNZ(LabelRef("next"))
+	VZEROUPPER()
+	RET()
+}
+
+// runs writes the copy of runs of bytes by vectors, of which the last two overlap.
+func runs() {
+	TEXT("runsAVX2", NOSPLIT, "func(dst, src *byte, up, down, bytes, runs int)")
+	Doc("runsAVX2 copies runs of bytes, at least 32, from down apart to up apart; runs is above zero. It writes nothing between them.")
+	Pragma("noescape")
+	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	up, down := Load(Param("up"), GP64()), Load(Param("down"), GP64())
+	bytes, count := Load(Param("bytes"), GP64()), Load(Param("runs"), GP64())
+	SUBQ(Imm(32), bytes)
+	Label("run")
+	at, last := GP64(), YMM()
+	VMOVDQU(Mem{Base: src, Index: bytes, Scale: 1}, last)
+	XORQ(at, at)
+	JMP(LabelRef("more"))
+	Label("vector")
+	v := YMM()
+	VMOVDQU(Mem{Base: src, Index: at, Scale: 1}, v)
+	VMOVDQU(v, Mem{Base: dst, Index: at, Scale: 1})
+	ADDQ(Imm(32), at)
+	Label("more")
+	CMPQ(at, bytes)
+	JLT(LabelRef("vector"))
+	VMOVDQU(last, Mem{Base: dst, Index: bytes, Scale: 1})
+	ADDQ(up, dst)
+	ADDQ(down, src)
+	DECQ(count)
+	JNZ(LabelRef("run"))
 	VZEROUPPER()
 	RET()
 }
