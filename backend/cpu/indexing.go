@@ -326,12 +326,15 @@ func lowerIndexAdd(c *call) {
 // those lie in memory, which is quicker then than row after row.
 const cachedRows = 1 << 20
 
+// shortRow is how many elements a row has at most for what is done for each to take longer than going to where it lies.
+const shortRow = 16
+
 func indexAdd[T kernels.Number](c *call) {
 	outer, size, inner := c.rows()
 	index := c.index()
 	v, _ := c.Operand("source")
 	source := c.dense(v)
-	if inner > 1 && c.Shapes[0].Bytes() > cachedRows && !fewRows(index.n, size) {
+	if inner > shortRow && c.Shapes[0].Bytes() > cachedRows && !fewRows(index.n, size) {
 		combineRows[T](c, index, source, outer, size, inner, kernels.CombineSum, true)
 		return
 	}

@@ -107,6 +107,10 @@ func Gather[T strided.Bits](dst, x []T, index []int64, l *Lines, lo, hi int) {
 	merged := *l
 	merged.base = l.base.Merge() // with one index in each line, lines that follow one another are one run
 	step := along(&merged.base)
+	if up, ok := l.short(); ok {
+		gatherShort(dst, x, index, l, up, lo, hi)
+		return
+	}
 	merged.runs(&merged.base, lo, hi, func(i, pos, _, n int) {
 		row := dst[i : i+n]
 		if step == 0 && l.step == 1 {
@@ -124,6 +128,12 @@ func Gather[T strided.Bits](dst, x []T, index []int64, l *Lines, lo, hi int) {
 // order of the index. view is the layout of src, with the dimensions of the index.
 func Scatter[T strided.Bits](dst []T, index []int64, src []T, view *strided.View, l *Lines, lo, hi int) {
 	step, next := along(&l.base), along(view)
+	if up, ok := l.short(); ok && next == 1 {
+		if apart, ok := rowStep(view); ok {
+			scatterShort(dst, index, src, view.Offset, apart, l, up, lo, hi)
+			return
+		}
+	}
 	l.units(view, lo, hi, func(i, pos, from, n int) {
 		if step == 0 && l.step == 1 && next == 1 {
 			prefetch(dst[min(pos+l.size, len(dst)):min(pos+2*l.size, len(dst))])
@@ -172,6 +182,12 @@ func ScatterReduce[T Number](dst []T, index []int64, src []T, view *strided.View
 		return
 	}
 	step, next := along(&l.base), along(view)
+	if up, ok := l.short(); ok && next == 1 && how == CombineSum {
+		if apart, ok := rowStep(view); ok {
+			addShort(dst, index, src, view.Offset, apart, l, up, lo, hi)
+			return
+		}
+	}
 	l.units(view, lo, hi, func(i, pos, from, n int) {
 		// The commonest ways have loops of their own: a call for each element takes longer than the rest.
 		part := index[i : i+n]
@@ -303,6 +319,12 @@ func IndexSelect[T strided.Bits](dst, x []T, index []int64, size, inner, lo, hi 
 		o, first := lo/n, lo%n
 		part := index[first:min(n, first+hi-lo)]
 		to, from := dst[lo*inner:(lo+len(part))*inner], x[o*size*inner:(o+1)*size*inner]
+		if inner == 1 && n <= shortLine && first == 0 && hi-lo >= n {
+			rows := (hi - lo) / n
+			selectShort(dst[lo:][:rows*n], x[o*size:], part, size)
+			lo += rows * n
+			continue
+		}
 		if inner == 1 {
 			if lo += len(part); lo < hi { // the next row is read in no order
 				prefetch(x[(o+1)*size : (o+2)*size])
@@ -343,7 +365,9 @@ func IndexAdd[T Number](dst []T, index []int64, source []T, size, inner, lo, hi 
 	for lo < hi {
 		o, c := lo/inner, lo%inner
 		k := min(inner-c, hi-lo)
-		if n > 0 {
+		if n > 0 && k <= shortLine {
+			addShortRows(dst[o*size*inner+c:], index, source[o*n*inner+c:], size, k, inner)
+		} else if n > 0 {
 			addIndexedRows(dst[o*size*inner+c:], index, source[o*n*inner+c:], size, k, inner, inner)
 		}
 		lo += k
