@@ -16,8 +16,13 @@ func Sort[T Number](values []T, indices []int64, x []T, n, inner int, descending
 	}
 	var zero T
 	narrow := unsafe.Sizeof(zero) <= 4
+	bytes := isByte[T]() && n >= byteLeast
 	for l := lo; l < hi; l++ {
 		base := l/inner*n*inner + l%inner
+		if bytes {
+			sortBytes(values[base:], indices[base:], x[base:], n, inner, descending)
+			continue
+		}
 		if narrow {
 			p := base
 			for _, packed := range sortPacked(x[base:], n, inner, descending, keys) {
