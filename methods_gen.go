@@ -1464,7 +1464,7 @@ func (t *Tensor) SpecialLogNdtr() *Tensor {
 }
 
 // SpecialNdtr records ATen's special_ndtr: the distribution function of the standard normal
-// distribution, elementwise, computed in f64, for f16 and bf16 in f32; integers and bool give f32.
+// distribution, precise where that is nearly 0, elementwise; integers and bool give f32.
 //
 //	special_ndtr(Tensor self) -> Tensor
 //

@@ -109,6 +109,7 @@ var (
 	Sinh                     = op("sinh")
 	Slice                    = op("slice")
 	Sort                     = op("sort")
+	SpecialNdtr              = op("special_ndtr")
 	Sqrt                     = op("sqrt")
 	Sub                      = op("sub")
 	Sum                      = op("sum")

@@ -33,3 +33,11 @@ static double erfinv(double x) {
   return x < 0 ? -y : y;
 }
 static inline float erfinvf(float x) { return (float)erfinv(x); }
+
+// The distribution function of the standard normal distribution. What rounding the argument of erfc loses is
+// made up for by the slope.
+static double normcdf(double x) {
+  const double root = 0.70710678118654752440, rest = -4.833646656726457e-17, z = -x * root, y = erfc(z) / 2;
+  return z > 0 && z < 30 ? y - y * 2 * z * (fma(-x, root, -z) - x * rest) : y;
+}
+static inline float normcdff(float x) { return (float)normcdf(x); }

@@ -126,12 +126,31 @@ func initErrorFunctions() {
 			return b.Mul(b.scale(b.Exp(b.Neg(b.Mul(x, x))), -2/math.SqrtPi), g)
 		}),
 	})
+	floatUnary("special_ndtr", "The distribution function of the standard normal distribution, precise where that is nearly 0", Spec{
+		Scalar: Scalar{F1: normalCDF}, ULPs: 4, ULPs64: 8, Domain: [][2]float64{{-4, 4}},
+		VJP: vjp1(func(b *Builder, x, y, g Value) Value {
+			return b.Mul(b.scale(b.Exp(b.scale(b.Mul(x, x), -0.5)), 1/math.Sqrt(2*math.Pi)), g)
+		}),
+	})
 	floatUnary("erfinv", "The inverse of erf: ±∞ at ±1, NaN beyond", Spec{
 		Scalar: Scalar{F1: math.Erfinv}, ULPs: 2, ULPs64: 16, Domain: unitDomain,
 		VJP: vjp1(func(b *Builder, x, y, g Value) Value {
 			return b.Mul(b.scale(b.Exp(b.Mul(y, y)), math.SqrtPi/2), g)
 		}),
 	})
+}
+
+// normalCDF is erfc(-x/√2)/2. What rounding the argument of erfc loses is made up for by the slope, which is nearly
+// -2z·erfc(z) where it matters.
+func normalCDF(x float64) float64 {
+	const root, rest = math.Sqrt2 / 2, -4.833646656726457e-17 // 1/√2 and what that lacks
+	z := -x * root
+	y := math.Erfc(z) / 2
+	if !(z > 0 && z < 30) {
+		return y
+	}
+	lost := math.FMA(-x, root, -z) - x*rest
+	return y - y*2*z*lost
 }
 
 func initTrigonometry() {

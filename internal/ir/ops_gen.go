@@ -109,6 +109,7 @@ var (
 	opSinh                     = declare("sinh")
 	opSlice                    = declare("slice")
 	opSort                     = declare("sort")
+	opSpecialNdtr              = declare("special_ndtr")
 	opSqrt                     = declare("sqrt")
 	opSub                      = declare("sub")
 	opSum                      = declare("sum")
@@ -321,6 +322,9 @@ func (b *Builder) sin(x Value) Value { return b.Unary(opSin, x) }
 
 // sinh records sinh: The hyperbolic sine, elementwise; integers and bool give f32. ATen's sinh.
 func (b *Builder) sinh(x Value) Value { return b.Unary(opSinh, x) }
+
+// specialNdtr records special_ndtr: The distribution function of the standard normal distribution, precise where that is nearly 0, elementwise; integers and bool give f32. ATen's special_ndtr.
+func (b *Builder) specialNdtr(x Value) Value { return b.Unary(opSpecialNdtr, x) }
 
 // sqrt records sqrt: √x, elementwise; integers and bool give f32. ATen's sqrt.
 func (b *Builder) sqrt(x Value) Value { return b.Unary(opSqrt, x) }

@@ -23,18 +23,18 @@ func (b *Builder) inF64(x Value, f func(x Value) Value) Value {
 // special registers a function of one operand by its f64 form and its derivative, which may use the
 // result y; both see operands that are widened already.
 func special(name, doc string, domain [][2]float64, f func(b *Builder, x Value) Value, slope func(b *Builder, x, y Value) Value) {
-	specialBy(name, doc, "f64", domain, func(b *Builder, d DType, x Value) Value {
+	specialBy(name, doc, domain, func(b *Builder, d DType, x Value) Value {
 		return b.inF64(x, func(x Value) Value { return f(b, x) })
 	}, slope)
 }
 
 // specialBy is special for a function whose form depends on the dtype of the operand. f gets the operand
-// widened; in is what it computes in.
-func specialBy(name, doc, in string, domain [][2]float64, f func(b *Builder, d DType, x Value) Value,
+// widened.
+func specialBy(name, doc string, domain [][2]float64, f func(b *Builder, d DType, x Value) Value,
 	slope func(b *Builder, x, y Value) Value) {
 	register(name+"(Tensor self) -> Tensor", Spec{
 		Category: Pointwise, Promote: PromoteIntToFloat,
-		Doc:       doc + ", elementwise, computed in " + in + "; integers and bool give f32. ATen's " + name + ".",
+		Doc:       doc + ", elementwise, computed in f64; integers and bool give f32. ATen's " + name + ".",
 		Decompose: floatComposite(func(b *Builder, a Args, in []Value) Value { return f(b, a.In[0].DType(), in[0]) }),
 		VJP: compositeVJP(func(b *Builder, a Args, in []Value, out, g Value) []Value {
 			s := b.Cast(slope(b, b.Cast(in[0], F64), b.Cast(out, F64)), g.DType())
@@ -90,7 +90,7 @@ func factorial(n int) float64 {
 
 func initGamma() {
 	gammaDomain := [][2]float64{{0.3, 6}}
-	specialBy("lgamma", "log|Γ(x)|, ∞ at 0 and at negative integers", "f64", gammaDomain, lgammaOf,
+	specialBy("lgamma", "log|Γ(x)|, ∞ at 0 and at negative integers", gammaDomain, lgammaOf,
 		func(b *Builder, x, y Value) Value { return b.digamma(x) })
 	special("digamma", "The derivative of log Γ(x): ∓∞ at ±0, NaN at negative integers", gammaDomain, (*Builder).digamma,
 		func(b *Builder, x, y Value) Value { return b.polygamma(1, x) })
@@ -279,7 +279,7 @@ func initBessel() {
 	special("special_i1", "The modified Bessel function of the first kind of order 1", near,
 		func(b *Builder, x Value) Value { return b.bessel(1, x, false) },
 		func(b *Builder, x, y Value) Value { return b.Sub(b.bessel(0, x, false), b.ratioAt0(y, x)) })
-	specialBy("special_i1e", "special_i1(x)·e^-|x|", "f64", near,
+	specialBy("special_i1e", "special_i1(x)·e^-|x|", near,
 		i1eOf,
 		func(b *Builder, x, y Value) Value {
 			return b.Sub(b.Sub(b.bessel(0, x, true), b.Mul(b.sign(x), y)), b.ratioAt0(y, x))
@@ -334,11 +334,6 @@ func initNormal() {
 		func(b *Builder, x, y Value) Value { return b.Neg(b.shift(b.log(x), 1)) })
 	special("special_erfcx", "erfc(x)·e^x²", [][2]float64{{-2, 12}}, (*Builder).erfcx,
 		func(b *Builder, x, y Value) Value { return b.shift(b.scale(b.Mul(x, y), 2), -2/math.SqrtPi) })
-	specialBy("special_ndtr", "The distribution function of the standard normal distribution", "f64, for f16 and bf16 in f32",
-		[][2]float64{{-4, 4}}, ndtrOf,
-		func(b *Builder, x, y Value) Value {
-			return b.scale(b.Exp(b.scale(b.Mul(x, x), -0.5)), 1/math.Sqrt(2*math.Pi))
-		})
 	special("special_log_ndtr", "The logarithm of special_ndtr, precise where that is nearly 0", [][2]float64{{-8, 4}},
 		func(b *Builder, x Value) Value {
 			low := b.Sub(b.log(b.scale(b.erfcx(b.scale(x, -math.Sqrt2/2)), 0.5)), b.scale(b.Mul(x, x), 0.5))

@@ -35,15 +35,6 @@ func i1eOf(b *Builder, d DType, x Value) Value {
 	return b.inF64(x, b.i1eNarrow)
 }
 
-// ndtrOf is special_ndtr: f16 and bf16 have fewer digits than rounding the argument of erfc to f32 takes.
-func ndtrOf(b *Builder, d DType, x Value) Value {
-	ndtr := func(x Value) Value { return b.scale(b.erfc(b.scale(x, -math.Sqrt2/2)), 0.5) }
-	if d == F16 || d == BF16 {
-		return ndtr(x)
-	}
-	return b.inF64(x, ndtr)
-}
-
 // lgammaNarrow is lgamma with one logarithm, and another one for the reflection.
 func (b *Builder) lgammaNarrow(x Value) Value {
 	half, infinity := b.Const(0.5, F64), b.Const(math.Inf(1), F64)

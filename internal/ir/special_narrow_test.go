@@ -23,8 +23,6 @@ func TestNarrowSpecialFunctions(t *testing.T) {
 			return 0
 		}},
 		{"special_i1e", F32, nothing},
-		{"special_ndtr", BF16, nothing},
-		{"special_ndtr", F16, nothing},
 	} {
 		op, ok := Lookup(c.name)
 		if !ok {

@@ -114,12 +114,18 @@ var (
 func (g *gen) erfc(x val, f *erfcOf) val {
 	const w = 8
 	a := g.atMost(w, g.abs(w, x), f.most)
-	about := g.num(w, f.about)
-	t := g.div(w, g.subF(w, a, about), g.addF(w, a, about))
 	square := g.mulF(w, a, a)
 	lost := g.fma(x64.FMSUB213PD, g.vl(w), a, a, square)
 	e := g.exp(w, g.subF(w, g.konst(w, 0), square))
-	y := g.div(w, g.poly(w, t, f.p), g.addF(w, g.addF(w, a, a), g.num(w, 1)))
+	y := g.erfcScaled(a, f)
 	y = g.mulF(w, g.subMul(w, y, y, lost), e)
 	return g.blend(w, g.cmpF(w, cmpLT, x, g.konst(w, 0)), g.subF(w, g.num(w, 2), y), y)
+}
+
+// erfcScaled is erfc(a)·exp(a²) for a from 0 to f.most.
+func (g *gen) erfcScaled(a val, f *erfcOf) val {
+	const w = 8
+	about := g.num(w, f.about)
+	t := g.div(w, g.subF(w, a, about), g.addF(w, a, about))
+	return g.div(w, g.poly(w, t, f.p), g.addF(w, g.addF(w, a, a), g.num(w, 1)))
 }

@@ -20,16 +20,17 @@ func elementary() map[ir.Op]emitters {
 		return emitters{f: func(g *gen, w int, x []val) val { return f(g, w, x[0]) }}
 	}
 	return map[ir.Op]emitters{
-		aten.Exp:     one((*gen).exp),
-		aten.Exp2:    one((*gen).exp2),
-		aten.Expm1:   one((*gen).expm1),
-		aten.Sigmoid: one((*gen).sigmoid),
-		aten.Tanh:    one((*gen).tanh),
-		aten.Log:     one(func(g *gen, w int, x val) val { return g.log(w, x, baseE) }),
-		aten.Log2:    one(func(g *gen, w int, x val) val { return g.log(w, x, base2) }),
-		aten.Log10:   one(func(g *gen, w int, x val) val { return g.log(w, x, base10) }),
-		aten.Log1p:   one((*gen).log1p),
-		aten.Erf:     one((*gen).erf),
+		aten.Exp:         one((*gen).exp),
+		aten.Exp2:        one((*gen).exp2),
+		aten.Expm1:       one((*gen).expm1),
+		aten.Sigmoid:     one((*gen).sigmoid),
+		aten.Tanh:        one((*gen).tanh),
+		aten.Log:         one(func(g *gen, w int, x val) val { return g.log(w, x, baseE) }),
+		aten.Log2:        one(func(g *gen, w int, x val) val { return g.log(w, x, base2) }),
+		aten.Log10:       one(func(g *gen, w int, x val) val { return g.log(w, x, base10) }),
+		aten.Log1p:       one((*gen).log1p),
+		aten.Erf:         one((*gen).erf),
+		aten.SpecialNdtr: one((*gen).ndtr),
 	}
 }
 

@@ -59,7 +59,7 @@ func (g *gen) erf(w int, x val) val {
 	t := g.addF(w, a, g.num(w, erfMagic))
 	k := g.subF(w, t, g.num(w, erfMagic))
 	h := g.subF(w, a, k)
-	look := g.erfCoefficients(t)
+	look := g.coefficients("erf", erfNear[:], t)
 	last := len(erfNear) - 1
 	p := look(last)
 	for i := last - 1; i > 0; i-- {
@@ -69,16 +69,16 @@ func (g *gen) erf(w int, x val) val {
 	return g.signed(w, g.mulAdd(w, p, h, near), g.sign(w, x))
 }
 
-// erfCoefficients returns a function that gives each lane the element of a row of erfNear that the low 4 bits
-// of t count.
-func (g *gen) erfCoefficients(t val) func(row int) val {
+// coefficients returns a function that gives each lane the element of a row of a table that the low 4 bits of t
+// count. name is that of the table.
+func (g *gen) coefficients(name string, table [][16]float32, t val) func(row int) val {
 	n := g.vl(4)
 	part := func(row, from, to int) val {
 		lanes := make([]int, 0, 16)
-		for _, x := range erfNear[row][from:to] {
+		for _, x := range table[row][from:to] {
 			lanes = append(lanes, int(math.Float32bits(x)))
 		}
-		return g.lanesOf(fmt.Sprintf("erf %d from %d", row, from), 4, lanes...)
+		return g.lanesOf(fmt.Sprintf("%s %d from %d", name, row, from), 4, lanes...)
 	}
 	if n == 64 {
 		return func(row int) val { return g.op2(x64.PERMD, n, t, part(row, 0, 16)) }

@@ -104,6 +104,9 @@ static inline double erfinv(double x) {
 }
 static inline float erfinvf(float x) { return erfinv(x); }
 
+static inline double normcdf(double x) { return erfcl(-x * 0.707106781186547524400844362104849039L) / 2; }
+static inline float normcdff(float x) { return normcdf(x); }
+
 // Entry is a kernel that is called by the addresses of its parameters.
 template <auto k> struct Entry;
 template <class... A, void (*k)(A...)> struct Entry<k> {
