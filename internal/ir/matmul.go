@@ -138,7 +138,8 @@ func product(schema string, rank0, rank1 int, doc string) {
 
 // strictProduct is matmul for operands of exact ranks whose batches are equal. The product of integers
 // with a vector is written as sums of products: backends compute those as they compute other sums, while
-// their products of integers are made for matrices.
+// their products of integers are made for matrices. Sums of narrow integers are kept in 32 bits, whose last
+// bits are those of sums of any width.
 func strictProduct(b *Builder, a Args, x, y Value, rank0, rank1 int) Value {
 	if x.Rank() != rank0 || y.Rank() != rank1 {
 		a.Fail(ErrShape, "the factors must have %d and %d dimensions, got %d and %d", rank0, rank1, x.Rank(), y.Rank())
@@ -147,7 +148,12 @@ func strictProduct(b *Builder, a Args, x, y Value, rank0, rank1 int) Value {
 		a.Fail(ErrShape, "the batches %d and %d differ", x.Dim(0), y.Dim(0))
 	}
 	if rank1 == 1 && x.DType().IsInt() && x.DType() == y.DType() && x.Dim(-1) == y.Dim(0) {
-		return b.Cast(b.Sum(b.Mul(x, y), []int{-1}, false), x.DType())
+		acc := I32
+		if x.DType() == I64 {
+			acc = I64
+		}
+		products := b.Mul(b.Cast(x, acc), b.Cast(y, acc))
+		return b.Cast(b.Call1(opSum, []any{products, []int{-1}, false, acc}), x.DType())
 	}
 	return b.MatMul(x, y)
 }
