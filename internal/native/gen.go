@@ -108,6 +108,7 @@ type gen struct {
 	tails  [2]val     // the lanes of the tail: as a mask, and with AVX2 as lanes of 64 bits
 
 	uniform []bool // by Value: the same for a whole row
+	loose   []bool // by Value: not wrapped
 	values  []val  // by Value, in the present copy
 	homes   map[homeKey]val
 

@@ -8,8 +8,8 @@ import (
 )
 
 // width returns the bytes of the lanes that values of a dtype have: integers
-// narrower than 32 bits are kept as 32, wrapped after each operation. A bool has
-// 4, where it is no mask.
+// narrower than 32 bits are kept as 32, wrapped after each operation unless
+// nothing looks at the other bits. A bool has 4, where it is no mask.
 func width(d ir.DType) int {
 	if d == ir.I64 || d == ir.F64 {
 		return 8
@@ -74,7 +74,7 @@ func (g *gen) lower(v loop.Value) {
 	case loop.Index:
 		g.values[v] = g.index()
 	case loop.Apply:
-		g.values[v] = g.apply(in)
+		g.values[v] = g.apply(v, in)
 	case loop.Round:
 		g.values[v] = g.round(in.DType, g.value(in.In[0]))
 	case loop.Store:
@@ -82,7 +82,7 @@ func (g *gen) lower(v loop.Value) {
 	}
 }
 
-func (g *gen) apply(in *loop.Instr) val {
+func (g *gen) apply(v loop.Value, in *loop.Instr) val {
 	var x [3]val
 	for i, o := range in.In[:in.N] {
 		x[i] = g.value(o)
@@ -106,7 +106,7 @@ func (g *gen) apply(in *loop.Instr) val {
 	default:
 		fail("%v of %v", in.Op, d)
 	}
-	if e.wrap && !e.predicate {
+	if e.wrap && !e.predicate && !g.loose[v] {
 		y = g.wrap(d, y)
 	}
 	return y

@@ -266,7 +266,7 @@ func (g *gen) leave() {
 func newGen(k *loop.Kernel, isa ISA) *gen {
 	g := &gen{
 		isa: isa, k: k, asm: newAssembler(isa), slots: atSlots, at: map[poolKey]val{}, homes: map[homeKey]val{},
-		uniform: make([]bool, len(k.Instrs)), values: make([]val, len(k.Instrs)),
+		uniform: make([]bool, len(k.Instrs)), loose: looseValues(k), values: make([]val, len(k.Instrs)),
 	}
 	g.use(rooms.Get().(*room), len(k.Instrs))
 	g.newVal(vinfo{}) // none
