@@ -21,3 +21,15 @@ func nativeElementary() (list []*elementary) {
 	}
 	return list
 }
+
+// keyAt returns the key that has at others before it in the order of n, a multiple of keyStep above zero, and how
+// many are less than it. It is nil where there are no loops for that.
+var keyAt = func() func(keys *int32, n, at int) (key int32, less int) {
+	switch {
+	case isa.AVX512():
+		return keyAtAVX512
+	case isa.AVX2():
+		return keyAtAVX2
+	}
+	return nil
+}()

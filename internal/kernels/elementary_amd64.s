@@ -4097,6 +4097,117 @@ vector:
 	VZEROUPPER
 	RET
 
+// func keyAtAVX512(keys *int32, n int, at int) (key int32, less int)
+// Requires: AVX, AVX2, AVX512F, CMOV
+TEXT ·keyAtAVX512(SB), NOSPLIT, $0-40
+	MOVQ       keys+0(FP), AX
+	MOVQ       n+8(FP), CX
+	MOVQ       at+16(FP), DX
+	SHLQ       $0x02, CX
+	ADDQ       AX, CX
+	MOVL       $0x80000000, BX
+	MOVL       BX, SI
+	XORQ       DI, DI
+	VPTERNLOGD $0xff, Z1, Z1, Z1
+
+bit:
+	LEAL         (BX)(SI*1), R8
+	VMOVD        R8, X0
+	VPBROADCASTD X0, Z0
+	VPXORD       Z2, Z2, Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	MOVQ         AX, R9
+
+step:
+	VPCMPGTD      (R9), Z0, K1
+	VPSUBD        Z1, Z2, K1, Z2
+	VPCMPGTD      64(R9), Z0, K1
+	VPSUBD        Z1, Z3, K1, Z3
+	VPCMPGTD      128(R9), Z0, K1
+	VPSUBD        Z1, Z4, K1, Z4
+	VPCMPGTD      192(R9), Z0, K1
+	VPSUBD        Z1, Z5, K1, Z5
+	ADDQ          $0x00000100, R9
+	CMPQ          R9, CX
+	JLT           step
+	VPADDD        Z3, Z2, Z2
+	VPADDD        Z5, Z4, Z4
+	VPADDD        Z4, Z2, Z2
+	VEXTRACTI64X4 $0x01, Z2, Y0
+	VPADDD        Y0, Y2, Y2
+	VEXTRACTI128  $0x01, Y2, X0
+	VPADDD        X0, X2, X2
+	VPSHUFD       $0x4e, X2, X0
+	VPADDD        X0, X2, X2
+	VPSHUFD       $0xb1, X2, X0
+	VPADDD        X0, X2, X2
+	VMOVD         X2, R9
+	CMPQ          R9, DX
+	CMOVLLE       R8, BX
+	CMOVQLE       R9, DI
+	SHRL          $0x01, SI
+	JNZ           bit
+	MOVL          BX, key+24(FP)
+	MOVQ          DI, less+32(FP)
+	VZEROUPPER
+	RET
+
+// func keyAtAVX2(keys *int32, n int, at int) (key int32, less int)
+// Requires: AVX, AVX2, CMOV
+TEXT ·keyAtAVX2(SB), NOSPLIT, $0-40
+	MOVQ keys+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ at+16(FP), DX
+	SHLQ $0x02, CX
+	ADDQ AX, CX
+	MOVL $0x80000000, BX
+	MOVL BX, SI
+	XORQ DI, DI
+
+bit:
+	LEAL         (BX)(SI*1), R8
+	VMOVD        R8, X0
+	VPBROADCASTD X0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	MOVQ         AX, R9
+
+step:
+	VPCMPGTD     (R9), Y0, Y5
+	VPSUBD       Y5, Y1, Y1
+	VPCMPGTD     32(R9), Y0, Y5
+	VPSUBD       Y5, Y2, Y2
+	VPCMPGTD     64(R9), Y0, Y5
+	VPSUBD       Y5, Y3, Y3
+	VPCMPGTD     96(R9), Y0, Y5
+	VPSUBD       Y5, Y4, Y4
+	ADDQ         $0x00000080, R9
+	CMPQ         R9, CX
+	JLT          step
+	VPADDD       Y2, Y1, Y1
+	VPADDD       Y4, Y3, Y3
+	VPADDD       Y3, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X0
+	VPADDD       X0, X1, X1
+	VPSHUFD      $0x4e, X1, X0
+	VPADDD       X0, X1, X1
+	VPSHUFD      $0xb1, X1, X0
+	VPADDD       X0, X1, X1
+	VMOVD        X1, R9
+	CMPQ         R9, DX
+	CMOVLLE      R8, BX
+	CMOVQLE      R9, DI
+	SHRL         $0x01, SI
+	JNZ          bit
+	MOVL         BX, key+24(FP)
+	MOVQ         DI, less+32(FP)
+	VZEROUPPER
+	RET
+
 DATA elementaryConstants<>+0(SB)/8, $0x40862f3333333333
 DATA elementaryConstants<>+8(SB)/8, $0x40862f3333333333
 DATA elementaryConstants<>+16(SB)/8, $0x40862f3333333333

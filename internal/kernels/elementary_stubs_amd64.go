@@ -288,3 +288,13 @@ func outerSinglesAVX2(dst *float32, src *float32, f float32, n int)
 //
 //go:noescape
 func outerDoublesAVX2(dst *float64, src *float64, f float64, n int)
+
+// keyAtAVX512 returns the key that has at others before it in the order of n, a multiple of 64 above zero, and how many are less than it.
+//
+//go:noescape
+func keyAtAVX512(keys *int32, n int, at int) (key int32, less int)
+
+// keyAtAVX2 returns the key that has at others before it in the order of n, a multiple of 32 above zero, and how many are less than it.
+//
+//go:noescape
+func keyAtAVX2(keys *int32, n int, at int) (key int32, less int)

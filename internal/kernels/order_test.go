@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sort"
@@ -161,9 +162,34 @@ func TestNth(t *testing.T) {
 			testNth[float64](t, rng, kind, n)
 			testNth[float32](t, rng, kind, n)
 			testNth[int64](t, rng, kind, n)
+			testNth[int32](t, rng, kind, n)
 			testNth[uint8](t, rng, kind, n)
 		}
 	})
+}
+
+// TestKeyAt holds the loops against sorting, with keys at the ends of the range, and with few different ones.
+func TestKeyAt(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, loop := range keyLoops() {
+		for _, n := range []int{keyStep, 2 * keyStep, 5 * keyStep} {
+			for _, shift := range []int{0, 20, 29} {
+				k := make([]int32, n)
+				for i := range k {
+					k[i] = int32(rng.Uint32()) >> shift
+				}
+				k[1], k[7], k[n-1] = math.MinInt32, math.MaxInt32, math.MaxInt32
+				want := slices.Clone(k)
+				slices.Sort(want)
+				for at := range n {
+					first, _ := slices.BinarySearch(want, want[at])
+					if got, less := loop(&k[0], n, at); got != want[at] || less != first {
+						t.Fatalf("place %d of %d: %d with %d less, want %d with %d", at, n, got, less, want[at], first)
+					}
+				}
+			}
+		}
+	}
 }
 
 // Every place of lists of few different keys, and of many of which a sample is taken, which misleads where the

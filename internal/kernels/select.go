@@ -158,66 +158,6 @@ func (s *selection) cut(k int) {
 	s.n = to
 }
 
-// Nth sets values and indices, one element a line, to the element at a place in the
-// ascending order of each line. keys has n elements.
-func Nth[T Number](values []T, indices []int64, x []T, n, inner int, rank Rank, keys []uint64, lo, hi int) {
-	var places [fewMost]int32
-	s := selection{keys: keys, order: places[:]}
-	for l := lo; l < hi; l++ {
-		base := l/inner*n*inner + l%inner
-		if !rank.Median && few(&s, x[base:], n, rank.At+1, inner, false) {
-			i := places[rank.At]
-			values[l], indices[l] = x[base+int(i)*inner], int64(i)
-			continue
-		}
-		numbers := 0
-		for i := range n {
-			v := x[base+i*inner]
-			keys[i] = sortKey(v, false)
-			if v == v {
-				numbers++
-			}
-		}
-		at := rank.place(n, numbers)
-		key := nth(keys[:n], at)
-		// Of equal keys as many come before the place as are not smaller.
-		for _, k := range keys[:n] {
-			if k < key {
-				at--
-			}
-		}
-		for i := range n {
-			if v := x[base+i*inner]; sortKey(v, false) == key {
-				if at--; at < 0 {
-					values[l], indices[l] = v, int64(i)
-					break
-				}
-			}
-		}
-	}
-}
-
-// Rank says which place Nth is about.
-type Rank struct {
-	At     int  // the place, unless it is that of a median
-	Median bool // the lower median, or the first NaN where there is one
-	// SkipNaN makes it the lower median of the elements that are no NaNs; a NaN where all are.
-	SkipNaN bool
-}
-
-// place returns the place among n elements, so many of which are no NaNs.
-func (r Rank) place(n, numbers int) int {
-	switch {
-	case !r.Median:
-		return r.At
-	case r.SkipNaN:
-		return max(numbers-1, 0) / 2
-	case numbers < n:
-		return numbers
-	}
-	return (n - 1) / 2
-}
-
 // nth returns the key at a place in the order of k, whose order it changes. Of many keys those between two of a
 // sample, with which the place is likely to be, are looked at alone (Floyd and Rivest, "Expected time bounds for
 // selection", 1975).

@@ -132,6 +132,7 @@ func main() {
 	ramps()
 	indexed()
 	outer()
+	places()
 	GLOBL("elementaryConstants", RODATA|NOPTR)
 	for i, b := range order {
 		for lane := range 8 {
