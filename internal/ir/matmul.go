@@ -139,7 +139,7 @@ func product(schema string, rank0, rank1 int, doc string) {
 // strictProduct is matmul for operands of exact ranks whose batches are equal. The product of integers
 // with a vector is written as sums of products: backends compute those as they compute other sums, while
 // their products of integers are made for matrices. Sums of narrow integers are kept in 32 bits, whose last
-// bits are those of sums of any width.
+// bits are those of sums of any width. So is that of two vectors of f16, which a product would widen to memory.
 func strictProduct(b *Builder, a Args, x, y Value, rank0, rank1 int) Value {
 	if x.Rank() != rank0 || y.Rank() != rank1 {
 		a.Fail(ErrShape, "the factors must have %d and %d dimensions, got %d and %d", rank0, rank1, x.Rank(), y.Rank())
@@ -154,6 +154,10 @@ func strictProduct(b *Builder, a Args, x, y Value, rank0, rank1 int) Value {
 		}
 		products := b.Mul(b.Cast(x, acc), b.Cast(y, acc))
 		return b.Cast(b.Call1(opSum, []any{products, []int{-1}, false, acc}), x.DType())
+	}
+	if rank0 == 1 && rank1 == 1 && x.DType() == F16 && y.DType() == F16 && x.Dim(0) == y.Dim(0) {
+		products := b.Mul(b.Cast(x, F32), b.Cast(y, F32))
+		return b.Cast(b.Sum(products, []int{-1}, false), F16)
 	}
 	return b.MatMul(x, y)
 }
