@@ -66,7 +66,9 @@ func avgPoolND(b *Builder, a Args, n int) []Value {
 		x = b.Cast(x, F64)
 	}
 	lead := x.Rank() - n
-	whole := true // windows tile the input, or its first elements
+	// Whether windows tile the input, or its first elements. In three dimensions rows are often short, of which
+	// three sums after each other take longer than windows.
+	whole := n < 3
 	for i := range n {
 		if p.Kernel[i] < 1 || p.Stride[i] < 1 || p.Padding[i] < 0 {
 			a.Fail(ErrArg, "kernel_size and stride must be at least 1 and padding at least 0")

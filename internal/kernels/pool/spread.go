@@ -10,6 +10,12 @@ type Windows struct{ In, Kernel, Out, Stride, Pad [3]int }
 // of its places in them.
 func Spread[T float32 | float64](w *Windows, dst, src []T) {
 	in, out := w.In[0]*w.In[1]*w.In[2], w.Out[0]*w.Out[1]*w.Out[2]
+	if w.tiles() {
+		for ; len(src) >= out && out > 0; dst, src = dst[in:], src[out:] {
+			spreadTiles(w, dst[:in], src[:out])
+		}
+		return
+	}
 	clear(dst)
 	for ; len(src) >= out && out > 0; dst, src = dst[in:], src[out:] {
 		for k0 := range w.Kernel[0] {
@@ -45,4 +51,51 @@ func spreadPlane[T float32 | float64](w *Windows, dst, src []T, place [3]int) {
 			}
 		}
 	}
+}
+
+// tiles reports whether windows cover the input, or its first elements, once.
+func (w *Windows) tiles() bool {
+	for d := range w.In {
+		if w.Pad[d] != 0 || w.Stride[d] != w.Kernel[d] || w.Out[d]*w.Kernel[d] > w.In[d] {
+			return false
+		}
+	}
+	return true
+}
+
+// spreadTiles is Spread of one plane where windows are tiles: a row of elements is repeated along the columns,
+// the row along the rows, and what these make along the depths.
+func spreadTiles[T float32 | float64](w *Windows, dst, src []T) {
+	in, width := w.In[1]*w.In[2], w.In[2]
+	for d := range w.Out[0] {
+		depth := dst[d*w.Kernel[0]*in:]
+		for h := range w.Out[1] {
+			row := depth[h*w.Kernel[1]*width:]
+			repeat(row[:width], src[(d*w.Out[1]+h)*w.Out[2]:][:w.Out[2]], w.Kernel[2])
+			for k := 1; k < w.Kernel[1]; k++ {
+				copy(row[k*width:][:width], row[:width])
+			}
+		}
+		clear(depth[w.Out[1]*w.Kernel[1]*width : in])
+		for k := 1; k < w.Kernel[0]; k++ {
+			copy(depth[k*in:][:in], depth[:in])
+		}
+	}
+	clear(dst[w.Out[0]*w.Kernel[0]*in:])
+}
+
+// repeat sets dst to each element n times, and to zeros behind them.
+func repeat[T any](dst, src []T, n int) {
+	if n == 2 {
+		for i, v := range src {
+			dst[2*i], dst[2*i+1] = v, v
+		}
+	} else {
+		for i, v := range src {
+			for k := range n {
+				dst[i*n+k] = v
+			}
+		}
+	}
+	clear(dst[n*len(src):])
 }

@@ -6,8 +6,8 @@ import "github.com/loris-ml/loris/internal/kernels"
 // first-level cache.
 const sumsBlock = 4096
 
-// Sums sets dst to the sums of windows of planes one after another, dense. Each adds up its elements in the
-// order of their places. Rows of windows follow each other, so that the elements of a place are one line, with
+// Sums sets dst to the sums of windows of planes one after another, dense. Each adds up its elements along
+// depths, then these sums along rows, then along columns. Rows of windows follow each other, so that the elements of a place are one line, with
 // a few between the rows that are no windows; a line goes on across small planes. Planes with padding are
 // padded in scratch memory. Columns are split by their remainders by the stride, so that the windows of a row
 // adjoin; of rows and depths, those where no window begins are computed for nothing.
@@ -19,6 +19,9 @@ func Sums[T float32 | float64](w *Windows, dst, src []T) {
 	s := sums[T]{Windows: w}
 	for d := range s.wide {
 		s.wide[d] = (w.Out[d]-1)*w.Stride[d] + w.Kernel[d]
+		if w.Pad[d] == 0 && (d < 2 || w.In[d]%w.Stride[d] == 0) {
+			s.wide[d] = max(s.wide[d], w.In[d]) // what no window has need not be cut off
+		}
 	}
 	s.wide[2] = (s.wide[2] + w.Stride[2] - 1) / w.Stride[2] * w.Stride[2]
 	s.row = s.wide[2] / w.Stride[2]
@@ -49,37 +52,18 @@ func Sums[T float32 | float64](w *Windows, dst, src []T) {
 // and row is how many of a row have the same remainder by that stride.
 type sums[T float32 | float64] struct {
 	*Windows
-	wide        [3]int
-	row         int
-	line, parts []T
-}
-
-// places is where the elements of windows are: that of place k of the first window is k[0]·depth +
-// k[2]%stride·part + k[1]·row + k[2]/stride.
-type places[T float32 | float64] struct {
-	data        []T
-	depth, part int
-}
-
-// split returns rows with their columns split by remainders.
-func (s *sums[T]) split(rows []T) []T {
-	if s.Stride[2] == 1 {
-		return rows
-	}
-	s.parts = grow(s.parts, len(rows))
-	split(s.parts, rows, s.Stride[2], len(rows)/s.Stride[2])
-	return s.parts
+	wide                     [3]int
+	row                      int
+	line, depths, rows, part []T
 }
 
 // small computes planes together.
 func (s *sums[T]) small(dst, planes []T, together int) {
-	part := len(planes) / s.Stride[2]
-	size, depth := part/together, s.wide[1]*s.row
-	s.line = grow(s.line, part-size+(s.Out[0]-1)*s.Stride[0]*depth+s.rowsLine(s.Out[1]))
-	s.add(s.line, places[T]{s.split(planes), depth, part})
+	size, depth := len(planes)/together/s.Stride[2], s.wide[1]*s.row
+	line := s.add(planes, s.wide[1]*s.wide[2], (together-1)*size+(s.Out[0]-1)*s.Stride[0]*depth+s.rowsLine(s.Out[1]))
 	for i := range together {
 		for d := range s.Out[0] {
-			s.take(dst[(i*s.Out[0]+d)*s.Out[1]*s.Out[2]:], s.line[i*size+d*s.Stride[0]*depth:], s.Out[1])
+			s.take(dst[(i*s.Out[0]+d)*s.Out[1]*s.Out[2]:], line[i*size+d*s.Stride[0]*depth:], s.Out[1])
 		}
 	}
 }
@@ -87,28 +71,14 @@ func (s *sums[T]) small(dst, planes []T, together int) {
 // large computes some rows at a time of a plane.
 func (s *sums[T]) large(dst, plane []T) {
 	rows := min(max(sumsBlock/(s.row*s.Stride[1]), 1), s.Out[1])
+	depth := s.wide[1] * s.wide[2]
 	for d := range s.Out[0] {
 		for from := 0; from < s.Out[1]; from += rows {
 			n := min(rows, s.Out[1]-from)
-			s.line = grow(s.line, s.rowsLine(n))
-			s.add(s.line, s.strip(plane[(d*s.Stride[0]*s.wide[1]+from*s.Stride[1])*s.wide[2]:], n))
-			s.take(dst[(d*s.Out[1]+from)*s.Out[2]:], s.line, n)
+			line := s.add(plane[(d*s.Stride[0]*s.wide[1]+from*s.Stride[1])*s.wide[2]:], depth, s.rowsLine(n))
+			s.take(dst[(d*s.Out[1]+from)*s.Out[2]:], line, n)
 		}
 	}
-}
-
-// strip returns the places of n rows of windows that begin where plane does.
-func (s *sums[T]) strip(plane []T, n int) places[T] {
-	depth := s.wide[1] * s.wide[2]
-	if s.Stride[2] == 1 {
-		return places[T]{plane, depth, 0}
-	}
-	size := ((n-1)*s.Stride[1] + s.Kernel[1]) * s.wide[2]
-	s.parts = grow(s.parts, s.Kernel[0]*size)
-	for k := range s.Kernel[0] {
-		split(s.parts[k*size:][:size], plane[k*depth:][:size], s.Stride[2], size/s.Stride[2])
-	}
-	return places[T]{s.parts, size, size / s.Stride[2]}
 }
 
 // rowsLine returns how long a line of n rows of windows is.
@@ -116,22 +86,54 @@ func (s *sums[T]) rowsLine(n int) int { return (n-1)*s.Stride[1]*s.row + s.Out[2
 
 // take copies n rows of windows out of a line.
 func (s *sums[T]) take(dst, line []T, n int) {
+	down := s.Stride[1] * s.row
+	if s.Out[2] == 4 {
+		for i := range n {
+			*(*[4]T)(dst[4*i:]) = *(*[4]T)(line[i*down:])
+		}
+		return
+	}
 	for i := range n {
-		copy(dst[i*s.Out[2]:][:s.Out[2]], line[i*s.Stride[1]*s.row:])
+		copy(dst[i*s.Out[2]:][:s.Out[2]], line[i*down:])
 	}
 }
 
-// add sets a line to the sums of the windows that begin where the places do and behind them.
-func (s *sums[T]) add(line []T, at places[T]) {
-	clear(line)
-	for k0 := range s.Kernel[0] {
-		for k1 := range s.Kernel[1] {
-			for k2 := range s.Kernel[2] {
-				i := k0*at.depth + k2%s.Stride[2]*at.part + k1*s.row + k2/s.Stride[2]
-				kernels.AddRow(line, at.data[i:][:len(line)])
-			}
-		}
+// add returns the sums of the n windows that begin in the first rows of data and behind them, by remainders of
+// columns: those along depths, of which one is so many elements from the next, then of these along rows, then
+// along columns.
+func (s *sums[T]) add(data []T, depth, n int) []T {
+	k, by := s.Kernel, s.Stride[2]
+	ends := (n + (k[2]-1)/by) * by // of columns with all remainders
+	if k[0] > 1 {
+		s.depths = grow(s.depths, ends+(k[1]-1)*s.wide[2])
+		data = addUp(s.depths, data, k[0], depth)
 	}
+	if k[1] > 1 {
+		s.rows = grow(s.rows, ends)
+		data = addUp(s.rows, data, k[1], s.wide[2])
+	}
+	part := 0
+	if by > 1 {
+		part = ends / by
+		s.part = grow(s.part, ends)
+		split(s.part, data[:ends], by, part)
+		data = s.part
+	}
+	s.line = grow(s.line, n)
+	clear(s.line)
+	for k2 := range k[2] {
+		kernels.AddRow(s.line, data[k2%by*part+k2/by:][:n])
+	}
+	return s.line
+}
+
+// addUp sets dst to the sums of n elements of src each, from step elements apart, and returns it.
+func addUp[T float32 | float64](dst, src []T, n, step int) []T {
+	copy(dst, src)
+	for k := 1; k < n; k++ {
+		kernels.AddRow(dst, src[k*step:][:len(dst)])
+	}
+	return dst
 }
 
 // padPlane copies the positions of a plane that windows have, with zeros outside.
