@@ -52,20 +52,29 @@ func (c *Call[T, A]) Run() {
 	l := borrow[A]()
 	defer l.release()
 	l.begin(c.Weights, c.Limiter, c.Time, c.Batch, c.Scratch)
-	loadState(l, l.h, c.H0)
-	loadState(l, l.c, c.C0)
+	loadState(l, c.H0)
+	loadCells(l, c.C0)
+	y, direct := any(c.Y.Data).([]A)
+	direct = direct && l.hidden == l.w.Hidden // else blocks write beyond the rows
 	for i := range c.Time {
 		if l.time = i % l.times; l.time == 0 {
 			c.inputs(l, i, min(l.times, c.Time-i))
 		}
+		at := c.at(i) * c.Y.Time
+		if direct {
+			l.next = rows[A]{y[at:], c.Y.Batch}
+		}
 		l.step()
-		to := c.Y.Data[c.at(i)*c.Y.Time:]
+		if l.h, l.next = l.next, l.h; direct {
+			continue
+		}
+		to := c.Y.Data[at:]
 		for row := range c.Batch {
-			vec.Store(to[row*c.Y.Batch:], l.h[row*l.hidden:][:l.w.Hidden])
+			vec.Store(to[row*c.Y.Batch:], l.h.of(row, l.w.Hidden))
 		}
 	}
-	storeState(l, c.HN, l.h)
-	storeState(l, c.CN, l.c)
+	storeState(l, c.HN)
+	storeCells(l, c.CN)
 }
 
 // at returns the time of the i-th step.
@@ -76,9 +85,16 @@ func (c *Call[T, A]) at(i int) int {
 	return i
 }
 
-// inputs multiplies the inputs of n steps from the i-th on.
+// inputs multiplies the inputs of n steps from the i-th on, where they are if their rows are equally far
+// apart.
 func (c *Call[T, A]) inputs(l *layer[A], i, n int) {
 	l.rows = n * c.Batch
+	if x, ok := any(c.X.Data).([]A); ok && !c.Reverse && c.X.Time == c.Batch*c.X.Batch {
+		l.x = rows[A]{x[i*c.X.Time:], c.X.Batch}
+		l.inputs()
+		return
+	}
+	l.x = rows[A]{l.xs, l.w.Input}
 	for k := range n {
 		from := c.X.Data[c.at(i+k)*c.X.Time:]
 		for row := range c.Batch {
@@ -88,45 +104,89 @@ func (c *Call[T, A]) inputs(l *layer[A], i, n int) {
 	l.inputs()
 }
 
-func loadState[A Float, T Element](l *layer[A], dst []A, src []T) {
-	clear(dst)
+func loadState[A Float, T Element](l *layer[A], src []T) {
 	if src == nil {
+		clear(l.h.data)
 		return
 	}
 	n := l.w.Hidden
 	for row := range l.batch {
-		vec.Load(dst[row*l.hidden:], src[row*n:][:n])
+		to := l.h.of(row, l.hidden)
+		vec.Load(to, src[row*n:][:n])
+		clear(to[n:])
 	}
 }
 
-func storeState[A Float, T Element](l *layer[A], dst []T, src []A) {
+func storeState[A Float, T Element](l *layer[A], dst []T) {
 	if dst == nil {
 		return
 	}
 	n := l.w.Hidden
 	for row := range l.batch {
-		vec.Store(dst[row*n:], src[row*l.hidden:][:n])
+		vec.Store(dst[row*n:], l.h.of(row, n))
 	}
+}
+
+func loadCells[A Float, T Element](l *layer[A], src []T) {
+	clear(l.c)
+	if src == nil {
+		return
+	}
+	for block := range l.w.blocks {
+		for row := range l.batch {
+			cells, at := l.cells(block, row)
+			vec.Load(cells, src[at:][:len(cells)])
+		}
+	}
+}
+
+func storeCells[A Float, T Element](l *layer[A], dst []T) {
+	if dst == nil {
+		return
+	}
+	for block := range l.w.blocks {
+		for row := range l.batch {
+			cells, at := l.cells(block, row)
+			vec.Store(dst[at:], cells)
+		}
+	}
+}
+
+// cells returns the cells of a block in a row, without what fills up the block, and where they begin in
+// [Batch, Hidden].
+func (l *layer[A]) cells(block, row int) (c []A, at int) {
+	units := l.w.units()
+	n := min(units, l.w.Hidden-block*units)
+	return l.c[(block*l.batch+row)*units:][:n], row*l.w.Hidden + block*units
 }
 
 // layer is a run in progress and its scratch memory.
 type layer[A Float] struct {
 	w       *Weights[A]
 	limiter *parallel.Limiter
-	batch   int // rows of a step
-	times   int // steps whose inputs are multiplied at once
-	rows    int // rows of those at hand
-	hidden  int // hidden units in whole blocks
-	row     int // slots of these
-	time    int // of the step among those at hand
-	own     []A // scratch memory of runs that are given none
-	xs      []A // the inputs of the steps at hand
-	sums    []A // what they contribute: for each row, for each block its slots
-	gates   []A // the same of one step, with the state's part
-	h, c    []A // the state of each row
+	batch   int     // rows of a step
+	times   int     // steps whose inputs are multiplied at once
+	rows    int     // rows of those at hand
+	hidden  int     // hidden units in whole blocks
+	time    int     // of the step among those at hand
+	own     []A     // scratch memory of runs that are given none
+	xs      []A     // for the inputs of the steps at hand
+	x       rows[A] // these
+	sums    []A     // for each block, for each of their rows, its slots: what the input contributes, then all
+	h, next rows[A] // the hidden state of each row, and that after the step
+	c       []A     // the cells: for each block, for each row
 	// The bodies of parallel loops, made once.
 	inputBody, stateBody func(lo, hi int)
 }
+
+// rows is a matrix whose rows are stride apart.
+type rows[A Float] struct {
+	data   []A
+	stride int
+}
+
+// of returns the first n elements of a row.
+func (r *rows[A]) of(row, n int) []A { return r.data[row*r.stride:][:n] }
 
 // product is the operands of a tile, kept off the stack because assembly gets
 // their address.
@@ -150,7 +210,8 @@ func borrow[A Float]() *layer[A] {
 }
 
 func (l *layer[A]) release() {
-	l.w, l.limiter, l.xs, l.sums, l.gates, l.h, l.c = nil, nil, nil, nil, nil, nil, nil
+	l.w, l.limiter, l.xs, l.sums, l.c = nil, nil, nil, nil, nil
+	l.x, l.h, l.next = rows[A]{}, rows[A]{}, rows[A]{}
 	pool[A](&layers32, &layers64).Put(l)
 }
 
@@ -171,12 +232,12 @@ func times(time, batch int) int { return max(1, min(time, rowsAtOnce/max(batch, 
 // Scratch returns the number of elements of the memory that a run takes.
 func (w *Weights[A]) Scratch(time, batch int) int {
 	rows := times(time, batch) * batch
-	return rows*w.Input + rows*w.row() + batch*w.row() + 2*batch*w.blocks*w.units()
+	return rows*w.Input + rows*w.row() + 3*batch*w.blocks*w.units()
 }
 
 func (l *layer[A]) begin(w *Weights[A], limiter *parallel.Limiter, time, batch int, mem []A) {
 	l.w, l.limiter, l.batch, l.times = w, limiter, batch, times(time, batch)
-	l.hidden, l.row = w.blocks*w.units(), w.row()
+	l.hidden = w.blocks * w.units()
 	if mem == nil {
 		if n := w.Scratch(time, batch); cap(l.own) < n {
 			l.own = make([]A, n)
@@ -188,9 +249,10 @@ func (l *layer[A]) begin(w *Weights[A], limiter *parallel.Limiter, time, batch i
 		mem = mem[n:]
 		return part
 	}
-	rows := l.times * batch
-	l.xs, l.sums, l.gates = take(rows*w.Input), take(rows*l.row), take(batch*l.row)
-	l.h, l.c = take(batch*l.hidden), take(batch*l.hidden)
+	n := l.times * batch
+	l.xs, l.sums = take(n*w.Input), take(n*w.row())
+	l.h, l.next = rows[A]{take(batch * l.hidden), l.hidden}, rows[A]{take(batch * l.hidden), l.hidden}
+	l.c = take(batch * l.hidden)
 }
 
 // inputs multiplies the inputs at hand.
@@ -201,47 +263,49 @@ func (l *layer[A]) inputs() {
 
 // input computes units lo..hi-1: each a block of hidden units of some rows.
 func (l *layer[A]) input(lo, hi int) {
+	slots := 2 * l.w.set.Width
 	for u := lo; u < hi; u++ {
 		block, from := u%l.w.blocks, u/l.w.blocks*rowsPerUnit
 		n := min(rowsPerUnit, l.rows-from)
-		bias := l.w.bias[block*2*l.w.set.Width:]
-		l.multiply(l.xs[from*l.w.Input:], l.w.Input, l.w.Input, l.w.input, block, n, bias, 0, l.sums[from*l.row:])
+		to := l.sums[(block*l.rows+from)*slots:]
+		l.multiply(rows[A]{l.x.data[from*l.x.stride:], l.x.stride}, l.w.Input, l.w.input, block, n, l.w.bias[block*slots:], 0, to)
 	}
 }
 
-// step advances the state by one time.
+// step computes the state after one time.
 func (l *layer[A]) step() {
 	work := l.batch * l.w.set.Width * 2 * max(l.w.Hidden, 1)
 	l.limiter.For(l.w.blocks, 1+parallelWork/work, l.stateBody)
-	units := l.w.units()
-	for row := range l.batch {
-		gates, h := l.gates[row*l.row:][:l.row], l.h[row*l.hidden:][:l.hidden]
+}
+
+// state computes blocks lo..hi-1 of the state after this time.
+func (l *layer[A]) state(lo, hi int) {
+	units, slots := l.w.units(), 2*l.w.set.Width
+	for block := lo; block < hi; block++ {
+		sums := l.sums[(block*l.rows+l.time*l.batch)*slots:][:l.batch*slots]
+		l.multiply(l.h, l.w.Hidden, l.w.state, block, l.batch, sums, slots, sums)
+		to := l.next.data[block*units:]
 		switch l.w.Mode {
 		case LSTM:
-			vec.LSTM(gates, h, l.c[row*l.hidden:][:l.hidden], units)
+			vec.LSTM(sums, to, l.c[block*l.batch*units:][:l.batch*units], units, l.next.stride)
+			continue
 		case GRU:
-			vec.GRU(gates, h, units)
+			vec.GRU(sums, l.h.data[block*units:], to, units, l.batch, l.h.stride, l.next.stride)
+			continue
 		case Tanh:
-			copy(h, gates)
-			vec.Apply(vec.Activation{Kind: vec.Tanh}, h)
+			vec.Apply(vec.Activation{Kind: vec.Tanh}, sums)
 		case ReLU:
-			copy(h, gates)
-			vec.Apply(vec.Activation{Kind: vec.ReLU}, h)
+			vec.Apply(vec.Activation{Kind: vec.ReLU}, sums)
+		}
+		for row := range l.batch {
+			copy(to[row*l.next.stride:][:units], sums[row*units:])
 		}
 	}
 }
 
-// state adds what the state contributes to blocks lo..hi-1 of this time.
-func (l *layer[A]) state(lo, hi int) {
-	for block := lo; block < hi; block++ {
-		sums := l.sums[l.time*l.batch*l.row+block*2*l.w.set.Width:]
-		l.multiply(l.h, l.hidden, l.w.Hidden, l.w.state, block, l.batch, sums, l.row, l.gates)
-	}
-}
-
-// multiply adds n rows of x, each stride long, times a block of weights of the
-// given depth to rows of init, and stores them in the block's columns of dst.
-func (l *layer[A]) multiply(x []A, stride, depth int, weights []A, block, n int, init []A, initStride int, dst []A) {
+// multiply adds n rows of x times a block of weights of the given depth to rows of init, and stores them
+// in dst one after the other. init may be dst.
+func (l *layer[A]) multiply(x rows[A], depth int, weights []A, block, n int, init []A, initStride int, dst []A) {
 	p, ok := pool[A](&products32, &products64).Get().(*product[A])
 	if !ok {
 		p = new(product[A])
@@ -251,16 +315,16 @@ func (l *layer[A]) multiply(x []A, stride, depth int, weights []A, block, n int,
 	a.Segs, a.NSegs, a.Run = unsafe.Pointer(&p.segment), 1, depth
 	a.Add, a.AddStep = tile.Zeros, 0
 	a.Lo, a.Hi = A(math.Inf(-1)), A(math.Inf(1))
-	a.XStep, a.KStep, a.WStep = stride*size, size, set.Width*size
-	a.InitStep, a.CStep = initStride*size, l.row*size
+	a.XStep, a.KStep, a.WStep = x.stride*size, size, set.Width*size
+	a.InitStep, a.CStep = initStride*size, 2*set.Width*size
 	a.W = unsafe.Add(start(weights), block*2*set.Width*depth*size)
 	a.W2 = unsafe.Add(a.W, set.Width*depth*size)
 	tiles := ceil(n, set.Rows(tile.Two))
 	for t, at := 0, 0; t < tiles; t++ {
 		end := (t + 1) * n / tiles
-		a.X = unsafe.Add(start(x), at*a.XStep)
+		a.X = unsafe.Add(start(x.data), at*a.XStep)
 		a.Init = unsafe.Add(start(init), at*a.InitStep)
-		a.C = unsafe.Add(start(dst), at*a.CStep+block*2*set.Width*size)
+		a.C = unsafe.Add(start(dst), at*a.CStep)
 		set.Run(a, end-at, tile.Two)
 		at = end
 	}

@@ -40,16 +40,31 @@ func lanes() int {
 	return 0
 }
 
-// lstmNative is LSTM if blocks are of whole vectors.
-func lstmNative(gates, h, c []float32, half int) bool {
-	if half != lanes() || len(h) == 0 {
+// lstmNative is LSTM if rows are one vector.
+func lstmNative(gates, h, c []float32, units, step int) bool {
+	if units != lanes() || len(c) == 0 {
 		return false
 	}
-	_, _ = gates[4*len(h)-1], c[len(h)-1]
+	rows := len(c) / units
+	_, _ = gates[4*len(c)-1], h[(rows-1)*step+units-1]
 	if level == avx512 {
-		lstmAVX512(&gates[0], &h[0], &c[0], len(h)/half)
+		lstmAVX512(&gates[0], &h[0], &c[0], rows, 4*step)
 	} else {
-		lstmAVX2(&gates[0], &h[0], &c[0], len(h)/half)
+		lstmAVX2(&gates[0], &h[0], &c[0], rows, 4*step)
+	}
+	return true
+}
+
+// gruNative is GRU if rows are one vector.
+func gruNative(gates, from, to []float32, units, rows, fromStep, step int) bool {
+	if units != lanes() || rows == 0 {
+		return false
+	}
+	_, _, _ = gates[4*units*rows-1], from[(rows-1)*fromStep+units-1], to[(rows-1)*step+units-1]
+	if level == avx512 {
+		gruAVX512(&gates[0], &from[0], &to[0], rows, 4*fromStep, 4*step)
+	} else {
+		gruAVX2(&gates[0], &from[0], &to[0], rows, 4*fromStep, 4*step)
 	}
 	return true
 }

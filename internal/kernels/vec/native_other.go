@@ -10,7 +10,9 @@ func softmaxGradientNative[A Float](_, _ []A, _, _, _ int, _ A, _, _ []A) int { 
 
 func dotNative[A Float](_, _ []A) (sum A, n int) { return 0, 0 }
 
-func lstmNative(_, _, _ []float32, _ int) bool { return false }
+func lstmNative(_, _, _ []float32, _, _ int) bool { return false }
+
+func gruNative(_, _, _ []float32, _, _, _, _ int) bool { return false }
 
 func scaleNative(_, _ []float32, _ float32) int { return 0 }
 

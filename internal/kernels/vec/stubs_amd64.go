@@ -59,10 +59,15 @@ func softmaxGradientF64x1AVX512(x *float64, slope *float64, rows int, stride int
 //go:noescape
 func dotF64AVX512(x *float64, y *float64, n int) float64
 
-// lstmAVX512 is LSTM of at least one block of 16 hidden units.
+// lstmAVX512 is LSTM of at least one row of 16 hidden units; step is in bytes.
 //
 //go:noescape
-func lstmAVX512(gates *float32, h *float32, c *float32, blocks int)
+func lstmAVX512(gates *float32, h *float32, c *float32, rows int, step int)
+
+// gruAVX512 is GRU of at least one row of 16 hidden units; steps are in bytes.
+//
+//go:noescape
+func gruAVX512(gates *float32, from *float32, h *float32, rows int, fromStep int, step int)
 
 // greaterAVX512 is Greater of n > 0 elements, a multiple of 16.
 //
@@ -154,10 +159,15 @@ func softmaxGradientF64x1AVX2(x *float64, slope *float64, rows int, stride int, 
 //go:noescape
 func dotF64AVX2(x *float64, y *float64, n int) float64
 
-// lstmAVX2 is LSTM of at least one block of 8 hidden units.
+// lstmAVX2 is LSTM of at least one row of 8 hidden units; step is in bytes.
 //
 //go:noescape
-func lstmAVX2(gates *float32, h *float32, c *float32, blocks int)
+func lstmAVX2(gates *float32, h *float32, c *float32, rows int, step int)
+
+// gruAVX2 is GRU of at least one row of 8 hidden units; steps are in bytes.
+//
+//go:noescape
+func gruAVX2(gates *float32, from *float32, h *float32, rows int, fromStep int, step int)
 
 // greaterAVX2 is Greater of n > 0 elements, a multiple of 8.
 //

@@ -1443,15 +1443,16 @@ loop:
 	VZEROUPPER
 	RET
 
-// func lstmAVX512(gates *float32, h *float32, c *float32, blocks int)
+// func lstmAVX512(gates *float32, h *float32, c *float32, rows int, step int)
 // Requires: AVX, AVX512F
-TEXT ·lstmAVX512(SB), NOSPLIT, $0-32
+TEXT ·lstmAVX512(SB), NOSPLIT, $0-40
 	MOVQ gates+0(FP), AX
 	MOVQ h+8(FP), CX
 	MOVQ c+16(FP), DX
-	MOVQ blocks+24(FP), BX
+	MOVQ rows+24(FP), BX
+	MOVQ step+32(FP), SI
 
-block:
+row:
 	VMOVUPS      64(AX), Z0
 	VPXORD       vec80000000<>+0(SB), Z0, Z0
 	VMOVUPS      vecc3160000<>+0(SB), Z1
@@ -1589,11 +1590,11 @@ block:
 	VDIVPS       Z3, Z0, Z3
 	VMULPS       (CX), Z3, Z3
 	VMOVUPS      Z3, (CX)
-	ADDQ         $0x00000100, AX
-	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
+	ADDQ         $0x00000100, AX
+	ADDQ         SI, CX
 	DECQ         BX
-	JNZ          block
+	JNZ          row
 	VZEROUPPER
 	RET
 
@@ -1668,6 +1669,108 @@ DATA vec40000000<>+52(SB)/4, $0x40000000
 DATA vec40000000<>+56(SB)/4, $0x40000000
 DATA vec40000000<>+60(SB)/4, $0x40000000
 GLOBL vec40000000<>(SB), RODATA|NOPTR, $64
+
+// func gruAVX512(gates *float32, from *float32, h *float32, rows int, fromStep int, step int)
+// Requires: AVX, AVX512F
+TEXT ·gruAVX512(SB), NOSPLIT, $0-48
+	MOVQ gates+0(FP), AX
+	MOVQ from+8(FP), CX
+	MOVQ h+16(FP), DX
+	MOVQ rows+24(FP), BX
+	MOVQ fromStep+32(FP), SI
+	MOVQ step+40(FP), DI
+
+row:
+	VMOVUPS      (AX), Z0
+	VPXORD       vec80000000<>+0(SB), Z0, Z0
+	VMOVUPS      vecc3160000<>+0(SB), Z1
+	VMAXPS       Z0, Z1, Z0
+	VMOVUPS      vec43160000<>+0(SB), Z1
+	VMINPS       Z0, Z1, Z0
+	VMULPS       vec3fb8aa3b<>+0(SB), Z0, Z1
+	VRNDSCALEPS  $0x08, Z1, Z1
+	VFNMADD231PS vec3f318000<>+0(SB), Z1, Z0
+	VFNMADD231PS vecb95e8083<>+0(SB), Z1, Z0
+	VMULPS       Z0, Z0, Z2
+	VMOVUPS      vec39506967<>+0(SB), Z3
+	VFMADD213PS  vec3ab743ce<>+0(SB), Z0, Z3
+	VFMADD213PS  vec3c088908<>+0(SB), Z0, Z3
+	VFMADD213PS  vec3d2aa9c1<>+0(SB), Z0, Z3
+	VFMADD213PS  vec3e2aaaaa<>+0(SB), Z0, Z3
+	VFMADD213PS  vec3f000000<>+0(SB), Z0, Z3
+	VFMADD213PS  Z0, Z2, Z3
+	VADDPS       vec3f800000<>+0(SB), Z3, Z3
+	VSCALEFPS    Z1, Z3, Z3
+	VADDPS       vec3f800000<>+0(SB), Z3, Z3
+	VMOVUPS      vec3f800000<>+0(SB), Z0
+	VDIVPS       Z3, Z0, Z3
+	VMULPS       192(AX), Z3, Z3
+	VADDPS       128(AX), Z3, Z3
+	VPANDD       vec80000000<>+0(SB), Z3, Z0
+	VPXORD       Z0, Z3, Z3
+	VMOVUPS      vec41a00000<>+0(SB), Z1
+	VMINPS       Z3, Z1, Z3
+	VADDPS       Z3, Z3, Z3
+	VMOVUPS      vecc3160000<>+0(SB), Z1
+	VMAXPS       Z3, Z1, Z3
+	VMOVUPS      vec43160000<>+0(SB), Z1
+	VMINPS       Z3, Z1, Z3
+	VMULPS       vec3fb8aa3b<>+0(SB), Z3, Z1
+	VRNDSCALEPS  $0x08, Z1, Z1
+	VFNMADD231PS vec3f318000<>+0(SB), Z1, Z3
+	VFNMADD231PS vecb95e8083<>+0(SB), Z1, Z3
+	VMULPS       Z3, Z3, Z2
+	VMOVUPS      vec39506967<>+0(SB), Z4
+	VFMADD213PS  vec3ab743ce<>+0(SB), Z3, Z4
+	VFMADD213PS  vec3c088908<>+0(SB), Z3, Z4
+	VFMADD213PS  vec3d2aa9c1<>+0(SB), Z3, Z4
+	VFMADD213PS  vec3e2aaaaa<>+0(SB), Z3, Z4
+	VFMADD213PS  vec3f000000<>+0(SB), Z3, Z4
+	VFMADD213PS  Z3, Z2, Z4
+	VCVTPS2DQ    Z1, Z1
+	VPADDD       vec0000007f<>+0(SB), Z1, Z1
+	VPSLLD       $0x17, Z1, Z1
+	VSUBPS       vec3f800000<>+0(SB), Z1, Z2
+	VFMADD213PS  Z2, Z1, Z4
+	VADDPS       vec40000000<>+0(SB), Z4, Z1
+	VDIVPS       Z1, Z4, Z4
+	VPXORD       Z0, Z4, Z4
+	VMOVUPS      Z4, (DX)
+	VMOVUPS      64(AX), Z0
+	VPXORD       vec80000000<>+0(SB), Z0, Z0
+	VMOVUPS      vecc3160000<>+0(SB), Z1
+	VMAXPS       Z0, Z1, Z0
+	VMOVUPS      vec43160000<>+0(SB), Z1
+	VMINPS       Z0, Z1, Z0
+	VMULPS       vec3fb8aa3b<>+0(SB), Z0, Z1
+	VRNDSCALEPS  $0x08, Z1, Z1
+	VFNMADD231PS vec3f318000<>+0(SB), Z1, Z0
+	VFNMADD231PS vecb95e8083<>+0(SB), Z1, Z0
+	VMULPS       Z0, Z0, Z2
+	VMOVUPS      vec39506967<>+0(SB), Z3
+	VFMADD213PS  vec3ab743ce<>+0(SB), Z0, Z3
+	VFMADD213PS  vec3c088908<>+0(SB), Z0, Z3
+	VFMADD213PS  vec3d2aa9c1<>+0(SB), Z0, Z3
+	VFMADD213PS  vec3e2aaaaa<>+0(SB), Z0, Z3
+	VFMADD213PS  vec3f000000<>+0(SB), Z0, Z3
+	VFMADD213PS  Z0, Z2, Z3
+	VADDPS       vec3f800000<>+0(SB), Z3, Z3
+	VSCALEFPS    Z1, Z3, Z3
+	VADDPS       vec3f800000<>+0(SB), Z3, Z3
+	VMOVUPS      vec3f800000<>+0(SB), Z0
+	VDIVPS       Z3, Z0, Z3
+	VMOVUPS      vec3f800000<>+0(SB), Z0
+	VSUBPS       Z3, Z0, Z0
+	VMULPS       (DX), Z0, Z0
+	VFMADD231PS  (CX), Z3, Z0
+	VMOVUPS      Z0, (DX)
+	ADDQ         SI, CX
+	ADDQ         $0x00000100, AX
+	ADDQ         DI, DX
+	DECQ         BX
+	JNZ          row
+	VZEROUPPER
+	RET
 
 // func greaterAVX512(best *float32, at *int32, x *float32, n int, index int32)
 // Requires: AVX, AVX512DQ, AVX512F
@@ -3272,15 +3375,16 @@ loop:
 	VZEROUPPER
 	RET
 
-// func lstmAVX2(gates *float32, h *float32, c *float32, blocks int)
+// func lstmAVX2(gates *float32, h *float32, c *float32, rows int, step int)
 // Requires: AVX, AVX2, FMA3
-TEXT ·lstmAVX2(SB), NOSPLIT, $0-32
+TEXT ·lstmAVX2(SB), NOSPLIT, $0-40
 	MOVQ gates+0(FP), AX
 	MOVQ h+8(FP), CX
 	MOVQ c+16(FP), DX
-	MOVQ blocks+24(FP), BX
+	MOVQ rows+24(FP), BX
+	MOVQ step+32(FP), SI
 
-block:
+row:
 	VMOVUPS      32(AX), Y0
 	VXORPS       vec80000000<>+0(SB), Y0, Y0
 	VMOVUPS      vecc3160000<>+0(SB), Y1
@@ -3442,11 +3546,129 @@ block:
 	VDIVPS       Y3, Y0, Y3
 	VMULPS       (CX), Y3, Y3
 	VMOVUPS      Y3, (CX)
-	ADDQ         $0x00000080, AX
-	ADDQ         $0x00000020, CX
 	ADDQ         $0x00000020, DX
+	ADDQ         $0x00000080, AX
+	ADDQ         SI, CX
 	DECQ         BX
-	JNZ          block
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func gruAVX2(gates *float32, from *float32, h *float32, rows int, fromStep int, step int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·gruAVX2(SB), NOSPLIT, $0-48
+	MOVQ gates+0(FP), AX
+	MOVQ from+8(FP), CX
+	MOVQ h+16(FP), DX
+	MOVQ rows+24(FP), BX
+	MOVQ fromStep+32(FP), SI
+	MOVQ step+40(FP), DI
+
+row:
+	VMOVUPS      (AX), Y0
+	VXORPS       vec80000000<>+0(SB), Y0, Y0
+	VMOVUPS      vecc3160000<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMOVUPS      vec43160000<>+0(SB), Y1
+	VMINPS       Y0, Y1, Y0
+	VMULPS       vec3fb8aa3b<>+0(SB), Y0, Y1
+	VROUNDPS     $0x08, Y1, Y1
+	VFNMADD231PS vec3f318000<>+0(SB), Y1, Y0
+	VFNMADD231PS vecb95e8083<>+0(SB), Y1, Y0
+	VMULPS       Y0, Y0, Y2
+	VMOVUPS      vec39506967<>+0(SB), Y3
+	VFMADD213PS  vec3ab743ce<>+0(SB), Y0, Y3
+	VFMADD213PS  vec3c088908<>+0(SB), Y0, Y3
+	VFMADD213PS  vec3d2aa9c1<>+0(SB), Y0, Y3
+	VFMADD213PS  vec3e2aaaaa<>+0(SB), Y0, Y3
+	VFMADD213PS  vec3f000000<>+0(SB), Y0, Y3
+	VFMADD213PS  Y0, Y2, Y3
+	VADDPS       vec3f800000<>+0(SB), Y3, Y3
+	VCVTPS2DQ    Y1, Y1
+	VPSRAD       $0x01, Y1, Y0
+	VPSUBD       Y0, Y1, Y1
+	VPADDD       vec0000007f<>+0(SB), Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y3, Y3
+	VPADDD       vec0000007f<>+0(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y3, Y3
+	VADDPS       vec3f800000<>+0(SB), Y3, Y3
+	VMOVUPS      vec3f800000<>+0(SB), Y0
+	VDIVPS       Y3, Y0, Y3
+	VMULPS       96(AX), Y3, Y3
+	VADDPS       64(AX), Y3, Y3
+	VANDPS       vec80000000<>+0(SB), Y3, Y0
+	VXORPS       Y0, Y3, Y3
+	VMOVUPS      vec41a00000<>+0(SB), Y1
+	VMINPS       Y3, Y1, Y3
+	VADDPS       Y3, Y3, Y3
+	VMOVUPS      vecc3160000<>+0(SB), Y1
+	VMAXPS       Y3, Y1, Y3
+	VMOVUPS      vec43160000<>+0(SB), Y1
+	VMINPS       Y3, Y1, Y3
+	VMULPS       vec3fb8aa3b<>+0(SB), Y3, Y1
+	VROUNDPS     $0x08, Y1, Y1
+	VFNMADD231PS vec3f318000<>+0(SB), Y1, Y3
+	VFNMADD231PS vecb95e8083<>+0(SB), Y1, Y3
+	VMULPS       Y3, Y3, Y2
+	VMOVUPS      vec39506967<>+0(SB), Y4
+	VFMADD213PS  vec3ab743ce<>+0(SB), Y3, Y4
+	VFMADD213PS  vec3c088908<>+0(SB), Y3, Y4
+	VFMADD213PS  vec3d2aa9c1<>+0(SB), Y3, Y4
+	VFMADD213PS  vec3e2aaaaa<>+0(SB), Y3, Y4
+	VFMADD213PS  vec3f000000<>+0(SB), Y3, Y4
+	VFMADD213PS  Y3, Y2, Y4
+	VCVTPS2DQ    Y1, Y1
+	VPADDD       vec0000007f<>+0(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VSUBPS       vec3f800000<>+0(SB), Y1, Y2
+	VFMADD213PS  Y2, Y1, Y4
+	VADDPS       vec40000000<>+0(SB), Y4, Y1
+	VDIVPS       Y1, Y4, Y4
+	VXORPS       Y0, Y4, Y4
+	VMOVUPS      Y4, (DX)
+	VMOVUPS      32(AX), Y0
+	VXORPS       vec80000000<>+0(SB), Y0, Y0
+	VMOVUPS      vecc3160000<>+0(SB), Y1
+	VMAXPS       Y0, Y1, Y0
+	VMOVUPS      vec43160000<>+0(SB), Y1
+	VMINPS       Y0, Y1, Y0
+	VMULPS       vec3fb8aa3b<>+0(SB), Y0, Y1
+	VROUNDPS     $0x08, Y1, Y1
+	VFNMADD231PS vec3f318000<>+0(SB), Y1, Y0
+	VFNMADD231PS vecb95e8083<>+0(SB), Y1, Y0
+	VMULPS       Y0, Y0, Y2
+	VMOVUPS      vec39506967<>+0(SB), Y3
+	VFMADD213PS  vec3ab743ce<>+0(SB), Y0, Y3
+	VFMADD213PS  vec3c088908<>+0(SB), Y0, Y3
+	VFMADD213PS  vec3d2aa9c1<>+0(SB), Y0, Y3
+	VFMADD213PS  vec3e2aaaaa<>+0(SB), Y0, Y3
+	VFMADD213PS  vec3f000000<>+0(SB), Y0, Y3
+	VFMADD213PS  Y0, Y2, Y3
+	VADDPS       vec3f800000<>+0(SB), Y3, Y3
+	VCVTPS2DQ    Y1, Y1
+	VPSRAD       $0x01, Y1, Y0
+	VPSUBD       Y0, Y1, Y1
+	VPADDD       vec0000007f<>+0(SB), Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y3, Y3
+	VPADDD       vec0000007f<>+0(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y3, Y3
+	VADDPS       vec3f800000<>+0(SB), Y3, Y3
+	VMOVUPS      vec3f800000<>+0(SB), Y0
+	VDIVPS       Y3, Y0, Y3
+	VMOVUPS      vec3f800000<>+0(SB), Y0
+	VSUBPS       Y3, Y0, Y0
+	VMULPS       (DX), Y0, Y0
+	VFMADD231PS  (CX), Y3, Y0
+	VMOVUPS      Y0, (DX)
+	ADDQ         SI, CX
+	ADDQ         $0x00000080, AX
+	ADDQ         DI, DX
+	DECQ         BX
+	JNZ          row
 	VZEROUPPER
 	RET
 

@@ -183,8 +183,9 @@ func TestHalf(t *testing.T) {
 
 func TestLSTM(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
-	for _, block := range []int{4, 8, 16} {
-		n := 3 * block
+	for _, units := range []int{4, 8, 16} {
+		const rows = 3
+		n, step := rows*units, units+5
 		gates, c := make([]float64, 4*n), make([]float64, n)
 		for i := range gates {
 			gates[i] = rng.NormFloat64() * 3
@@ -192,21 +193,55 @@ func TestLSTM(t *testing.T) {
 		for i := range c {
 			c[i] = rng.NormFloat64()
 		}
-		g32, c32, h32 := make([]float32, 4*n), make([]float32, n), make([]float32, n)
-		h := make([]float64, n)
+		g32, c32, h32 := make([]float32, 4*n), make([]float32, n), make([]float32, n+2*5)
+		h := make([]float64, len(h32))
 		convert(g32, gates)
 		convert(c32, c)
-		LSTM(gates, h, c, block)
+		LSTM(gates, h, c, units, step)
 		start := append([]float32(nil), c32...)
 		eachLevel(t, func(t *testing.T) {
 			copy(c32, start)
-			LSTM(g32, h32, c32, block)
-			for i := range h {
-				if math.Abs(float64(h32[i])-h[i]) > 1e-6 || math.Abs(float64(c32[i])-c[i]) > 2e-6 {
-					t.Fatalf("blocks of %d: unit %d is %v, %v, want %v, %v", block, i, h32[i], c32[i], h[i], c[i])
-				}
-			}
+			LSTM(g32, h32, c32, units, step)
+			near(t, h32, h, 1e-6)
+			near(t, c32, c, 2e-6)
 		})
+	}
+}
+
+func TestGRU(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 3))
+	for _, units := range []int{4, 8, 16} {
+		const rows = 3
+		fromStep, step := units+2, units+5
+		gates, from := make([]float64, 4*rows*units), make([]float64, 2*fromStep+units)
+		for i := range gates {
+			gates[i] = rng.NormFloat64() * 3
+		}
+		for i := range from {
+			from[i] = rng.NormFloat64()
+		}
+		h := make([]float64, 2*step+units)
+		g32, from32, h32 := make([]float32, len(gates)), make([]float32, len(from)), make([]float32, len(h))
+		convert(g32, gates)
+		convert(from32, from)
+		start := append([]float32(nil), g32...)
+		GRU(gates, from, h, units, rows, fromStep, step)
+		eachLevel(t, func(t *testing.T) {
+			copy(g32, start)
+			clear(h32)
+			GRU(g32, from32, h32, units, rows, fromStep, step)
+			near(t, h32, h, 2e-6)
+		})
+	}
+}
+
+// near fails where elements differ by more than eps.
+func near(t *testing.T, got []float32, want []float64, eps float64) {
+	t.Helper()
+	for i, w := range want {
+		if !(math.Abs(float64(got[i])-w) <= eps) {
+			t.Fatalf("element %d is %v, want %v", i, got[i], w)
+		}
 	}
 }
 

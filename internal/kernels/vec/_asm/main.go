@@ -190,6 +190,7 @@ func main() {
 			f.dot()
 		}
 		s.lstm()
+		s.gru()
 		s.greater(false)
 		s.greater(true)
 		s.most()
@@ -218,39 +219,69 @@ func (s *isa) scale() {
 	})
 }
 
-// lstm writes the update of the state of blocks of hidden units, one vector
-// each.
+// lstm writes the update of the state of one vector of hidden units in each row.
 func (s *isa) lstm() {
 	name := "lstm" + s.suffix
-	TEXT(name, NOSPLIT, "func(gates, h, c *float32, blocks int)")
-	Doc(fmt.Sprintf("%s is LSTM of at least one block of %d hidden units.", name, s.lanes))
+	TEXT(name, NOSPLIT, "func(gates, h, c *float32, rows, step int)")
+	Doc(fmt.Sprintf("%s is LSTM of at least one row of %d hidden units; step is in bytes.", name, s.lanes))
 	Pragma("noescape")
-	gates, h, c, n := param("gates"), param("h"), param("c"), param("blocks")
-	at := func(j int) reg.VecVirtual {
-		v := s.vec()
-		VMOVUPS(Mem{Base: gates, Disp: j * s.bytes()}, v)
-		return v
-	}
-	Label("block")
-	cell := s.sigmoid(at(1))
+	gates, h, c, n, step := param("gates"), param("h"), param("c"), param("rows"), param("step")
+	Label("row")
+	cell := s.sigmoid(s.gate(gates, 1))
 	VMULPS(Mem{Base: c}, cell, cell)
 	VMOVUPS(cell, Mem{Base: c})
-	i := s.sigmoid(at(0))
+	i := s.sigmoid(s.gate(gates, 0))
 	VMOVUPS(i, Mem{Base: h})
-	g := s.tanh(at(2))
+	g := s.tanh(s.gate(gates, 2))
 	VMOVUPS(Mem{Base: c}, cell)
 	VFMADD231PS(Mem{Base: h}, g, cell)
 	VMOVUPS(cell, Mem{Base: c})
 	t := s.tanh(cell)
 	VMOVUPS(t, Mem{Base: h})
-	o := s.sigmoid(at(3))
+	o := s.sigmoid(s.gate(gates, 3))
 	VMULPS(Mem{Base: h}, o, o)
 	VMOVUPS(o, Mem{Base: h})
-	ADDQ(U32(4*s.bytes()), gates)
-	ADDQ(U32(s.bytes()), h)
 	ADDQ(U32(s.bytes()), c)
+	s.nextRow(gates, n, h, step)
+}
+
+// gru writes the same of a gated recurrent unit, whose new state goes elsewhere.
+func (s *isa) gru() {
+	name := "gru" + s.suffix
+	TEXT(name, NOSPLIT, "func(gates, from, h *float32, rows, fromStep, step int)")
+	Doc(fmt.Sprintf("%s is GRU of at least one row of %d hidden units; steps are in bytes.", name, s.lanes))
+	Pragma("noescape")
+	gates, from, h, n := param("gates"), param("from"), param("h"), param("rows")
+	fromStep, step := param("fromStep"), param("step")
+	Label("row")
+	nh := s.sigmoid(s.gate(gates, 0))
+	VMULPS(Mem{Base: gates, Disp: 3 * s.bytes()}, nh, nh)
+	VADDPS(Mem{Base: gates, Disp: 2 * s.bytes()}, nh, nh)
+	new := s.tanh(nh)
+	VMOVUPS(new, Mem{Base: h})
+	z, rest := s.sigmoid(s.gate(gates, 1)), s.vec()
+	VMOVUPS(f32(1), rest)
+	VSUBPS(z, rest, rest)
+	VMULPS(Mem{Base: h}, rest, rest)
+	VFMADD231PS(Mem{Base: from}, z, rest)
+	VMOVUPS(rest, Mem{Base: h})
+	ADDQ(fromStep, from)
+	s.nextRow(gates, n, h, step)
+}
+
+// gate returns the j-th gate of a row.
+func (s *isa) gate(gates reg.GPVirtual, j int) reg.VecVirtual {
+	v := s.vec()
+	VMOVUPS(Mem{Base: gates, Disp: j * s.bytes()}, v)
+	return v
+}
+
+// nextRow writes the end of a loop over n rows of four gates and their states h, and of its function.
+func (s *isa) nextRow(gates, n, h, step reg.GPVirtual) {
+	ADDQ(U32(4*s.bytes()), gates)
+	ADDQ(step, h)
 	DECQ(n)
-	JNZ(LabelRef("block"))
+	JNZ(LabelRef("row"))
 	VZEROUPPER()
 	RET()
 }
