@@ -187,6 +187,7 @@ func TestSingular(t *testing.T) {
 			check(fmt.Sprint(s, " transposed"), a.Transposed())
 		}
 		check("of more than is changed in each step", random(mostFused+6, mostFused-2))
+		check("of more than is turned where it lies", random(101, 97))
 		for _, n := range []int{2, 5, 16, 33} {
 			for _, name := range hardNames {
 				check(fmt.Sprint(n, " ", name), hard(n)[name])

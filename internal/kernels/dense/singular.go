@@ -138,18 +138,14 @@ func blockBidiagonal(a *Matrix) (d, e []float64, left, right []*reflections) {
 
 // iteration is the state of implicitQR.
 type iteration struct {
-	d, e []float64
-	u, v *Matrix
-	// The turns of a step's rows of v, and of u.
-	rightC, rightS, leftC, leftS []float64
+	d, e        []float64
+	left, right *rotations // of the rows of u, and of v
 }
 
 // implicitQR finds the singular values of a matrix of two diagonals, d and the e above it, which d
 // becomes but for signs, and turns the rows of u and v to their vectors.
 func implicitQR(d, e []float64, u, v *Matrix) bool {
-	n := len(d)
-	room := make([]float64, 4*n)
-	it := iteration{d, e, u, v, room[:0:n], room[n : n : 2*n], room[2*n : 2*n : 3*n], room[3*n : 3*n]}
+	it := iteration{d, e, newRotations(u), newRotations(v)}
 	steps := 0
 	for hi := len(d) - 1; hi > 0; {
 		lo := hi
@@ -171,6 +167,8 @@ func implicitQR(d, e []float64, u, v *Matrix) bool {
 			it.step(lo, hi)
 		}
 	}
+	it.left.finish()
+	it.right.finish()
 	return true
 }
 
@@ -185,25 +183,27 @@ func (it *iteration) removeZero(lo, hi int) bool {
 		if i < hi { // the row is zero but for e: it is turned with those below
 			f := e[i]
 			e[i] = 0
+			it.left.finish()
 			for j := i + 1; j <= hi && f != 0; j++ {
 				var c, s float64
 				c, s, d[j] = turn(d[j], f)
 				if j < hi {
 					f, e[j] = -s*e[j], c*e[j]
 				}
-				it.u.turnRows(j, i, c, s)
+				it.left.m.turnRows(j, i, c, s)
 			}
 			return true
 		}
 		f := e[hi-1]
 		e[hi-1] = 0
+		it.right.finish()
 		for j := hi - 1; j >= lo && f != 0; j-- {
 			var c, s float64
 			c, s, d[j] = turn(d[j], f)
 			if j > lo {
 				f, e[j-1] = -s*e[j-1], c*e[j-1]
 			}
-			it.v.turnRows(j, hi, c, s)
+			it.right.m.turnRows(j, hi, c, s)
 		}
 		return true
 	}
@@ -235,23 +235,22 @@ func (it *iteration) step(lo, hi int) {
 	d, e := it.d, it.e
 	by := shift(d[hi-1], e[hi-1], d[hi])
 	f, g := (math.Abs(d[lo])-by)*(math.Copysign(1, d[lo])+by/d[lo]), e[lo]
-	it.rightC, it.rightS, it.leftC, it.leftS = it.rightC[:0], it.rightS[:0], it.leftC[:0], it.leftS[:0]
+	rightC, rightS := it.right.sweep(lo, hi-lo)
+	leftC, leftS := it.left.sweep(lo, hi-lo)
 	for k := lo; k < hi; k++ {
 		c, s, r := turn(f, g)
 		if k > lo {
 			e[k-1] = r
 		}
-		it.rightC, it.rightS = append(it.rightC, c), append(it.rightS, s)
+		rightC[k-lo], rightS[k-lo] = c, s
 		f, e[k] = c*d[k]+s*e[k], c*e[k]-s*d[k]
 		g, d[k+1] = s*d[k+1], c*d[k+1]
 		c, s, d[k] = turn(f, g)
-		it.leftC, it.leftS = append(it.leftC, c), append(it.leftS, s)
+		leftC[k-lo], leftS[k-lo] = c, s
 		f, d[k+1] = c*e[k]+s*d[k+1], c*d[k+1]-s*e[k]
 		if k < hi-1 {
 			g, e[k+1] = s*e[k+1], c*e[k+1]
 		}
 	}
 	e[hi-1] = f
-	it.v.rotate(lo, false, it.rightC, it.rightS)
-	it.u.rotate(lo, false, it.leftC, it.leftS)
 }
