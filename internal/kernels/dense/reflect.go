@@ -1,6 +1,10 @@
 package dense
 
-import "math"
+import (
+	"math"
+
+	"github.com/loris-ml/loris/internal/kernels/gemm"
+)
 
 // reflections is a product of at most block reflections I - tau·v·vᵀ as I - V·T·Vᵀ.
 type reflections struct {
@@ -22,6 +26,15 @@ func (r *reflections) add(v []float64, tau float64) {
 	}
 	r.t[r.count*block+r.count] = tau
 	r.count++
+}
+
+// take takes the columns that v has as vectors of reflections, by their factors.
+func (r *reflections) take(tau []float64) {
+	r.count = len(tau)
+	for j, f := range tau {
+		r.t[j*block+j] = f
+	}
+	r.finish()
 }
 
 // finish makes the triangle T.
@@ -94,50 +107,77 @@ func reflection(x []float64) (beta, tau float64) {
 }
 
 // QR makes m its factor R and, below its diagonal, the vectors of the reflections whose product is Q,
-// and tau their factors.
+// and tau their factors. The columns of a block are treated as rows, whose elements adjoin.
 func QR(m *Matrix, tau []float64) {
+	stride := start(m.Rows + block - 1)
+	room := make([]float64, 2*block*stride)
+	columns, vectors := room[:block*stride], room[block*stride:]
+	r := newReflections(0, m.Rows, block)
 	for j0 := 0; j0 < len(tau); j0 += block {
-		end := min(j0+block, len(tau))
-		r := newReflections(j0, m.Rows, end-j0)
-		column := make([]float64, m.Rows-j0)
-		for j := j0; j < end; j++ {
-			v := column[j-j0:]
-			for i := range v {
-				v[i] = m.at(j+i, j)[0]
-			}
-			m.at(j, j)[0], tau[j] = reflection(v)
-			for i := 1; i < len(v); i++ {
-				m.at(j+i, j)[0] = v[i]
-			}
-			r.add(v, tau[j])
-			var products [block]float64
-			subtract(products[:], block, 1, block, v, 1, 1, m.at(j, j0), m.Stride, len(v))
-			for k := range products {
-				products[k] *= -tau[j]
-				if k <= j-j0 {
-					products[k] = 0
-				}
-			}
-			subtract(m.at(j, j0), m.Stride, len(v), block, v, 1, 1, products[:], block, 1)
-		}
-		r.finish()
+		rows := m.Rows - j0
+		clear(room)
+		gemm.Transpose(columns, stride, m.at(j0, j0), m.Stride, rows, block)
+		taus := tau[j0:min(j0+block, len(tau))]
+		reflectColumns(columns, vectors, stride, rows, taus)
+		gemm.Transpose(m.at(j0, j0), m.Stride, columns, stride, block, rows)
+		r.from, r.v = j0, r.v[:rows*block]
+		gemm.Transpose(r.v, block, vectors, stride, len(taus), rows)
+		r.take(taus)
 		r.apply(m, j0+block, true)
 	}
 }
 
+// reflectColumns is QR of a block of columns, which are rows stride apart. It leaves the vectors of the
+// reflections in rows of zeros, too.
+func reflectColumns(columns, vectors []float64, stride, rows int, tau []float64) {
+	for k := range tau {
+		x, v := columns[k*stride:][:rows], vectors[k*stride:][:stride]
+		copy(v[k:], x[k:])
+		x[k], tau[k] = unitReflection(v, k, rows)
+		copy(x[k+1:], v[k+1:])
+		rest := block - k - 1
+		if rest == 0 {
+			break
+		}
+		var along [block]float64
+		others := columns[(k+1)*stride:]
+		dots(along[:rest], others, stride, v, rows)
+		for i := range along {
+			along[i] *= tau[k]
+		}
+		subtract(others, stride, rest, rows, along[:], 1, 1, v, stride, 1)
+	}
+}
+
+// unitReflection is reflectionAt with a vector whose first element that counts is 1.
+func unitReflection(x []float64, at, n int) (beta, tau float64) {
+	alpha := x[at]
+	beta, tau = reflectionAt(x, at, n)
+	if tau != 0 {
+		f := 1 / x[at]
+		for i := range x[at:n] {
+			x[at+i] *= f
+		}
+		tau = (beta - alpha) / beta
+	}
+	x[at] = 1
+	return beta, tau
+}
+
 // reflectionsOf returns the reflections of the columns of m from one on, a multiple of block.
 func reflectionsOf(m *Matrix, tau []float64, j0 int) *reflections {
-	end := min(j0+block, len(tau))
-	r := newReflections(j0, m.Rows, end-j0)
-	for j := j0; j < end; j++ {
-		v := make([]float64, m.Rows-j)
-		v[0] = 1
-		for i := 1; i < len(v); i++ {
-			v[i] = m.at(j+i, j)[0]
+	taus := tau[j0:min(j0+block, len(tau))]
+	r := newReflections(j0, m.Rows, len(taus))
+	for i := range m.Rows - j0 {
+		to := r.v[i*block:][:len(taus)]
+		if i >= len(taus) {
+			copy(to, m.at(j0+i, j0))
+			continue
 		}
-		r.add(v, tau[j])
+		copy(to[:i], m.at(j0+i, j0))
+		to[i] = 1
 	}
-	r.finish()
+	r.take(taus)
 	return r
 }
 

@@ -4,7 +4,7 @@ import "math"
 
 // Small is the number of rows and columns up to which matrices are factored by plain loops, in their own
 // memory. They do the arithmetic of the loops for larger ones in the same order, so the bits are the same
-// but for signs of zeros; those spend most of the time of a small matrix on its copy and on calls.
+// but for signs of zeros and where sums are of lanes, as QR's; those spend most of the time of a small matrix on its copy and on calls.
 const Small = block
 
 // SmallLU is LU of a matrix whose rows adjoin.
