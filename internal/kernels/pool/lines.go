@@ -28,9 +28,7 @@ func (m *Max[T]) lines(r *maxRow[T], lo, hi int) {
 		i0, i1 := m.window(0, o[0]).from, m.window(1, o[1]).from
 		x := m.X[offset(&m.XLayout, n, [3]int{i0, i1, 0})+c*m.XLayout.Channel:][:m.In[2]]
 		best := m.Values[offset(&m.ValuesLayout, n, o)+c*m.ValuesLayout.Channel:][:m.Out[2]]
-		for j := range best {
-			best[j] = m.Least
-		}
+		m.fill(best)
 		if m.Indices == nil {
 			m.line(r, best, nil, x, 0)
 			continue

@@ -54,13 +54,18 @@ func (b *block) offset(l *Layout, at [3]int) int {
 }
 
 // Units returns the number of independent units of work: rows of outputs of a block of planes, or
-// of one plane.
+// of one plane, or bands of such.
 func (m *Max[T]) Units() int {
 	if m.C == 0 || m.Out[2] == 0 {
 		return 0
 	}
 	n := m.N * m.C
-	if !m.inLines() {
+	switch {
+	case m.inLines():
+	case m.separable():
+		bands, _ := m.bands()
+		return n * m.Out[0] * bands
+	default:
 		n, _ = m.blocks()
 	}
 	return n * m.Out[0] * m.Out[1]
@@ -71,7 +76,11 @@ func (m *Max[T]) Run() { m.Limiter.For(m.Units(), m.grain(), m.Do) }
 
 func (m *Max[T]) grain() int {
 	planes := 1
-	if !m.inLines() {
+	switch {
+	case m.inLines():
+	case m.separable():
+		_, planes = m.bands()
+	default:
 		_, planes = m.blocks()
 	}
 	return 1 + 1<<15/max(planes*m.Out[2]*m.Kernel[0]*m.Kernel[1]*m.Kernel[2], 1)
@@ -99,6 +108,10 @@ func (m *Max[T]) Do(lo, hi int) {
 	defer maxRows.Put(r)
 	if m.inLines() {
 		m.lines(r, lo, hi)
+		return
+	}
+	if m.separable() {
+		m.separate(r, lo, hi)
 		return
 	}
 	r.first = r.first[:0]

@@ -32,6 +32,13 @@ var geometries = []Geometry{
 	geometry(2, 3, [3]int{1, 1, 70}, [3]int{1, 1, 3}, [3]int{1, 1, 2}, cube(0), cube(1)),
 	geometry(2, 3, [3]int{2, 3, 41}, [3]int{1, 1, 4}, [3]int{1, 2, 1}, [3]int{0, 0, 2}, [3]int{1, 1, 2}),
 	geometry(1, 5, [3]int{1, 4, 100}, [3]int{1, 1, 7}, [3]int{1, 3, 5}, [3]int{0, 0, 3}, cube(1)),
+	// Windows of several rows, which are long.
+	geometry(2, 3, [3]int{1, 9, 41}, [3]int{1, 5, 5}, cube(1), [3]int{0, 2, 2}, cube(1)),
+	geometry(1, 5, [3]int{1, 10, 39}, [3]int{1, 3, 3}, [3]int{1, 2, 2}, [3]int{0, 1, 1}, cube(1)),
+	geometry(1, 3, [3]int{1, 11, 39}, [3]int{1, 3, 4}, [3]int{1, 2, 2}, [3]int{0, 1, 1}, cube(1)),
+	geometry(2, 1, [3]int{5, 13, 57}, [3]int{1, 3, 2}, [3]int{2, 2, 3}, [3]int{0, 1, 1}, [3]int{1, 2, 3}),
+	geometry(1, 4, [3]int{1, 53, 201}, [3]int{1, 3, 5}, cube(1), [3]int{0, 1, 2}, cube(1)),
+	geometry(1, 2, [3]int{1, 2, 70}, [3]int{1, 4, 3}, [3]int{1, 1, 3}, [3]int{0, 2, 1}, [3]int{1, 2, 1}),
 	{N: 1, C: 2, In: [3]int{1, 1, 33}, Kernel: [3]int{1, 1, 2}, Out: [3]int{1, 1, 17}, Stride: [3]int{1, 1, 2}, Dilation: cube(1)},
 	{N: 0, C: 4, In: cube(2), Kernel: cube(1), Out: cube(2), Stride: cube(1), Dilation: cube(1)},
 	adaptive(2, 11, [3]int{1, 13, 12}, [3]int{1, 5, 7}),
