@@ -75,6 +75,18 @@ func TestComposites(t *testing.T) {
 			%c = cat([cat([cat([exp(%x), %y], 2), %twice], 0), %twice], 0)
 			return %r, %c, roll(%x, [40]), cat([%twice, cat([%x, %y], 2)], 3)
 		}`, 1e-6, [][]float64{hashed(330), hashed(330)}},
+		{"stacks", `program @p {
+			%x = parameter "x" : f32[3,40]
+			%y = parameter "y" : f32[3,40]
+			%a = mul(%x, %y)
+			%b = sub(%a, %y)
+			%c = exp(%b)
+			%m = sum(%b, [1])
+			%t = cat([reshape(%m, [1,3]), reshape(exp(%m), [1,3])], 0)
+			%s = cat([reshape(%a, [3,40,1]), reshape(%b, [3,40,1]), reshape(%c, [3,40,1]), reshape(%a, [3,40,1]), reshape(slice(%x, 1, 0, 20), [3,20,1])], 1)
+			%r = reshape(%c, [40,3])
+			return %s, %c, %t, cat([%r, reshape(sin(%x), [40,3]), %r, reshape(permute(cos(%y), [1,0]), [40,3])], 1)
+		}`, 1e-6, [][]float64{hashed(120), hashed(120)}},
 		{"places of triangles", `program @p {
 			return tril_indices(7, 5), triu_indices(5, 9, -2), tril_indices(4, 4, -6), triu_indices(6, 6, 1, dtype=i32), triu_indices(3, 0)
 		}`, 0, nil},

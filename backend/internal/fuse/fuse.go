@@ -176,10 +176,24 @@ func (gs *Groups) Need(id graph.ID) {
 }
 
 // Place asks for a value to be computed in its place in a larger one, if a kernel
-// is to compute it and nothing but the present instruction uses it. Whether that
-// was done is seen by the Value's buffer when it has been Needed.
+// is to compute it and nothing but that kernel and the present instruction uses it.
+// Whether that was done is seen by the Value's buffer when it has been Needed.
 func (gs *Groups) Place(id graph.ID, v Value) {
-	if g := gs.pending[id]; g != nil && g.nest != nil && !g.statistic[id] && !gs.uses.Kept[id] && len(gs.uses.Users[id]) == 1 {
+	g := gs.pending[id]
+	if g == nil || g.nest == nil || g.statistic[id] || gs.uses.Kept[id] {
+		return
+	}
+	users := gs.uses.Users[id]
+	if len(users) > 1 && g.reduced {
+		return // a later pass reads it where it would lie by itself
+	}
+	outside := 0
+	for _, u := range users {
+		if gs.pending[gs.p.Instrs[u].Out] != g {
+			outside++
+		}
+	}
+	if outside == 1 {
 		gs.places[id] = v
 	}
 }

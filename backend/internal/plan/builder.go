@@ -59,7 +59,7 @@ type Builder struct {
 	Numbers fuse.Slab[int]
 	inPlace fuse.Slab[Pair]
 	pairs   []Pair // scratch of KernelStep
-	// pieces are the cats that are emitted with the cat that they are part of.
+	// pieces are the cats and reshapes that are emitted with the cat that they are part of.
 	pieces map[graph.ID]*graph.Instr
 	// recorded is what Build decided, once it is done; records asks for it, and follows has it.
 	records  bool

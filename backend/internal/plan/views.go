@@ -123,21 +123,33 @@ func (c *Call) CatParts() (parts []Value) {
 		n := x.Shape().Dim(dim)
 		parts = append(parts, out.As(x.Shape(), out.View.Slice(dim, at, n, 1)))
 		at += n
-		if in, ok := c.b.pieces[c.Instr.Args[i]]; ok {
+		switch in, ok := c.b.pieces[c.Instr.Args[i]]; {
+		case !ok:
+			c.Place(c.Instr.Args[i], parts[i])
+		case in.Op == aten.Cat:
 			delete(c.b.pieces, in.Out)
 			c.b.lowerTo(in, in, nil, &parts[i])
-			continue
+		default:
+			x := c.b.Program.Shape(in.Args[0])
+			if view, ok := parts[i].View.Reshape(x.Dims()); ok {
+				c.Place(in.Args[0], parts[i].As(x, view))
+			}
 		}
-		c.Place(c.Instr.Args[i], parts[i])
+	}
+	for _, id := range c.Instr.Args {
+		if in, ok := c.b.pieces[id]; ok {
+			delete(c.b.pieces, id)
+			c.b.lower(in, in, nil)
+		}
 	}
 	c.Compute()
 	return parts
 }
 
-// partOfCat reports whether an instruction is a cat that only another cat uses, which has it made where it
-// belongs.
+// partOfCat reports whether an instruction is a cat or a reshape that only another cat uses, which has it made
+// where it belongs. What is reshaped waits with it, so that the parts of a stack can become one kernel.
 func (b *Builder) partOfCat(in *graph.Instr) bool {
-	if in.Op != aten.Cat || b.Kept[in.Out] || len(b.Users[in.Out]) != 1 {
+	if in.Op != aten.Cat && in.Op != aten.Reshape || b.Kept[in.Out] || len(b.Users[in.Out]) != 1 {
 		return false
 	}
 	return b.Program.Instrs[b.Users[in.Out][0]].Op == aten.Cat
