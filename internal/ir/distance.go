@@ -112,7 +112,9 @@ func (b *Builder) matricesOf(x, y Value) (xs, ys Value, batch []int) {
 func (b *Builder) distances(x, y Value, p float64) Value {
 	xs, ys, batch := b.matricesOf(x, y)
 	var norm Value
-	if plainNorm(p) {
+	if fewLongRows(xs, ys) {
+		norm = b.normsAlong(differences(b, xs, ys), p, 3)
+	} else if plainNorm(p) {
 		norm = b.callNamed("_row_distances", []any{xs, ys, p})
 	} else {
 		norm = b.rowDistances(xs, ys, p)
@@ -129,12 +131,23 @@ func (b *Builder) norms(x, y Value, p float64) Value {
 // rowDistances is distances of [b, n, k] and [b, m, k]. The rows of y lie along the last dimension
 // meanwhile, so that one vector has elements of many norms.
 func (b *Builder) rowDistances(x, y Value, p float64) Value {
-	diff := b.Sub(b.Unsqueeze(x, 3), b.Unsqueeze(b.Transpose(y, 1, 2), 1))
-	along, size, d := []int{2}, b.abs(diff), diff.DType()
+	return b.normsAlong(b.Sub(b.Unsqueeze(x, 3), b.Unsqueeze(b.Transpose(y, 1, 2), 1)), p, 2)
+}
+
+// fewLongRows reports whether rows of x [b, n, k] and y [b, m, k] are so few and long that each pair is better
+// gone along than rows of y beside each other.
+func fewLongRows(x, y Value) bool {
+	const few, long = 8, 1024
+	return x.Dim(1) <= few && y.Dim(1) <= few && x.Dim(2) >= long
+}
+
+// normsAlong is the p-norms of differences along a dimension.
+func (b *Builder) normsAlong(diff Value, p float64, dim int) Value {
+	along, size, d := []int{dim}, b.abs(diff), diff.DType()
 	switch {
 	case p == 0:
 		return b.Sum(b.Cast(b.ne(diff, b.Const(0, d)), d), along, false)
-	case p == 1 || diff.Dim(2) == 0:
+	case p == 1 || diff.Dim(dim) == 0:
 		return b.Sum(size, along, false)
 	case p == 2:
 		return b.sqrt(b.Sum(b.Mul(diff, diff), along, false))
@@ -156,6 +169,10 @@ func (b *Builder) distanceSlopes(g, norm, x, y Value, p float64) Value {
 	switch {
 	case p == 0:
 		return b.fullLike(x, 0)
+	case fewLongRows(x, y) && p == 1:
+		return b.slopesByRow(g, x, y, b.sign)
+	case fewLongRows(x, y) && p == 2:
+		return b.slopesByRow(b.Where(none, zero, b.Div(g, norm)), x, y, nil)
 	case p == 1:
 		return b.callNamed("_row_differences", []any{g, x, y, true})
 	case p == 2:
@@ -172,6 +189,28 @@ func (b *Builder) distanceSlopes(g, norm, x, y Value, p float64) Value {
 		slope = b.Where(b.eq(diff, zero), zero, slope)
 	}
 	return b.Sum(b.Mul(each(g), b.Where(each(none), zero, slope)), []int{2}, false)
+}
+
+// slopesByRow is the sums of weights [b, n, m] times the differences of the rows of x and each of y, or what
+// f makes of these, one row of y after the other: all of it is one pass over x and y.
+func (b *Builder) slopesByRow(weights, x, y Value, f func(Value) Value) Value {
+	var sum Value
+	for j := range y.Dim(1) {
+		diff := b.Sub(x, b.Slice(y, 1, j, j+1, 1))
+		if f != nil {
+			diff = f(diff)
+		}
+		part := b.Mul(b.Slice(weights, 2, j, j+1, 1), diff)
+		if j == 0 {
+			sum = part
+		} else {
+			sum = b.Add(sum, part)
+		}
+	}
+	if sum.IsNil() {
+		return b.fullLike(x, 0)
+	}
+	return sum
 }
 
 // differences returns those of each row of x [b, n, k] and each of y, [b, n, m, k].
@@ -229,6 +268,14 @@ func rowPairs(b *Builder, a Args, x Value) (wide, norm, places Value) {
 
 func pdist(b *Builder, a Args) []Value {
 	x := a.Tensor("self")
+	if x.DType().IsFloat() && x.Rank() == 2 && x.Dim(0) > 1 && fewLongRows(b.Unsqueeze(x, 0), b.Unsqueeze(x, 0)) {
+		wide, p := b.widen(x), distanceExponent(a)
+		var parts []Value
+		for i := range x.Dim(0) - 1 {
+			parts = append(parts, b.normsAlong(b.Sub(b.Slice(wide, 0, i, i+1, 1), b.Slice(wide, 0, i+1, x.Dim(0), 1)), p, 1))
+		}
+		return []Value{b.Cast(b.Cat(parts, 0), x.DType())}
+	}
 	_, norm, places := rowPairs(b, a, x)
 	return []Value{b.Cast(b.IndexSelect(b.flatten(norm), 0, places), x.DType())}
 }
