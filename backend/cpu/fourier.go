@@ -131,13 +131,16 @@ func (t *transformed[T]) along(d int, kind fft.Kind, n int, inverse bool) {
 	}
 	in, to := fft.Layout{Inner: inner, Len: have}, fft.Layout{Inner: inner, Len: t.dims[d]}
 	lines := outer * inner
-	if inner != 1 || lines == 0 || !t.long(out, kind, n, have, lines, inverse, scale) {
+	switch {
+	case lines > 0 && inner == 1 && t.long(out, kind, n, have, lines, inverse, scale):
+	case lines > 0 && t.chirped(fft.NewChirp[T](kind, n, lines, inverse, in, to, scale), out, t.at, lines):
+	default:
 		t.run(fft.New[T](kind, n, inverse, in, to, scale), out, lines, n, t.at)
 	}
 	t.at = out
 }
 
-// long emits the transform of lines that are better transformed in two steps, if these are. Lines of
+// long emits the transform of lines that are better transformed in steps, if these are. Lines of
 // reals are lines of half as many complex numbers, with a step behind or before.
 func (t *transformed[T]) long(out operand, kind fft.Kind, n, have, lines int, inverse bool, scale float64) bool {
 	size := n
@@ -152,21 +155,57 @@ func (t *transformed[T]) long(out operand, kind fft.Kind, n, have, lines int, in
 		factor = 1
 	}
 	first, second, n1, n2, ok := fft.Long[T](size, lines, inverse, factor)
+	var chirp *fft.Chirp[T]
 	if !ok {
-		return false
+		line := fft.Layout{Inner: 1, Len: size}
+		if chirp = fft.NewChirp[T](fft.Complex, size, lines, inverse, line, line, factor); chirp == nil {
+			return false
+		}
 	}
-	from, to, mid := t.at, out, t.room(2*size*lines)
+	from, to := t.at, out
 	if kind == fft.HalfToReal {
-		from = t.room(mid.n)
+		from = t.room(2 * size * lines)
 		t.reals(fft.NewReals[T](kind, n, scale), from, t.at, lines, n)
 	} else if kind == fft.RealToHalf {
-		to = t.room(mid.n)
+		to = t.room(2 * size * lines)
 	}
-	t.run(first, mid, lines*n2, n1, from)
-	t.run(second, to, lines*n1, n2, mid)
+	if !t.chirped(chirp, to, from, lines) {
+		mid := t.room(2 * size * lines)
+		t.run(first, mid, lines*n2, n1, from)
+		t.run(second, to, lines*n1, n2, mid)
+	}
 	if kind == fft.RealToHalf {
 		t.reals(fft.NewReals[T](kind, n, scale), out, to, lines, n)
 	}
+	return true
+}
+
+// chirped emits the transform of lines whose length has a large prime as a convolution in steps, unless c is
+// nil.
+func (t *transformed[T]) chirped(c *fft.Chirp[T], out, in operand, lines int) bool {
+	if c == nil {
+		return false
+	}
+	m, size := t.l.mem, c.Size()
+	between := func(out, in operand, f func(dst, src []T, lo, hi int)) {
+		units := c.Units(lines)
+		t.emit(units, t.l.grain(2*float64(size*lines/units)), []operand{out}, []operand{in}, func(lo, hi int) {
+			f(elements[T](m, out), elements[T](m, in), lo, hi)
+		})
+	}
+	transform := func(in operand, inverse bool) operand {
+		first, second, n1, n2, _ := fft.Long[T](size, lines, inverse, 1)
+		mid, out := t.room(in.n), t.room(in.n)
+		t.run(first, mid, lines*n2, n1, in)
+		t.run(second, out, lines*n1, n2, mid)
+		return out
+	}
+	x := t.room(2 * size * lines)
+	between(x, in, c.Begin)
+	y := transform(x, false)
+	product := t.room(y.n)
+	between(product, y, c.Convolve)
+	between(out, transform(product, true), c.End)
 	return true
 }
 
