@@ -159,8 +159,16 @@ func decomposeEye(b *Builder, a Args) []Value {
 		a.Fail(ErrArg, "a matrix of %d rows and %d columns", n, m)
 	}
 	requireArithmetic(a, a.DType("dtype"))
-	rows, cols := b.rowsAndColumns(n, m)
-	return []Value{b.Cast(b.eq(rows, cols), a.DType("dtype"))}
+	k := min(n, m)
+	rows, cols := b.rowsAndColumns(k, k)
+	x := b.Cast(b.eq(rows, cols), a.DType("dtype"))
+	if n == m {
+		return []Value{x}
+	}
+	if n > m {
+		return []Value{b.Cat([]Value{x, b.Full([]int{n - k, m}, 0, x.DType())}, 0)}
+	}
+	return []Value{b.Cat([]Value{x, b.Full([]int{n, m - k}, 0, x.DType())}, 1)}
 }
 
 // rowsAndColumns records the i64 row [n, 1] and column [1, m] numbers.
@@ -174,7 +182,18 @@ func triangle(b *Builder, a Args, compare Op) Value {
 	if x.Rank() < 2 {
 		a.Fail(ErrShape, "self has rank %d, must be at least 2", x.Rank())
 	}
+	if n := x.Dim(-2) + a.Int("diagonal"); compare == opLe && n > 0 && n < x.Dim(-1)/2 {
+		// What is right of the triangle is 0 without a look at it.
+		dims := x.Shape().Dims()
+		dims[len(dims)-1] -= n
+		left := b.triangleOf(b.Slice(x, -1, 0, n, 1), a.Int("diagonal"), compare)
+		return b.Cat([]Value{left, b.Full(dims, 0, x.DType())}, -1)
+	}
+	return b.triangleOf(x, a.Int("diagonal"), compare)
+}
+
+func (b *Builder) triangleOf(x Value, diagonal int, compare Op) Value {
 	rows, cols := b.rowsAndColumns(x.Dim(-2), x.Dim(-1))
-	keep := b.Binary(compare, cols, b.Add(rows, b.Const(a.Int("diagonal"), I64)))
+	keep := b.Binary(compare, cols, b.Add(rows, b.Const(diagonal, I64)))
 	return b.Where(keep, x, b.Const(0, x.DType()))
 }
