@@ -8,13 +8,18 @@ import (
 	"github.com/loris-ml/loris/internal/strided"
 )
 
-// lineOutputs is from how many outputs on a row is treated as a line.
-const lineOutputs = 16
+// lineOutputs is from how many outputs on a row is treated as a line; blockOutputs where the planes of a block
+// can be transposed instead, which shares among them what each window costs.
+const lineOutputs, blockOutputs = 16, 48
 
 // inLines says that windows lie within rows that are dense and long: then the k-th elements of the
 // windows of a row adjoin, once the row is split by the remainders of its columns by the stride.
 func (m *Max[T]) inLines() bool {
-	if m.Kernel[0] != 1 || m.Kernel[1] != 1 || m.Windows[2] != nil || m.Out[2] < lineOutputs {
+	least := lineOutputs
+	if m.N*m.C >= blockPlanes && m.transposes(m.block(0)) {
+		least = blockOutputs
+	}
+	if m.Kernel[0] != 1 || m.Kernel[1] != 1 || m.Windows[2] != nil || m.Out[2] < least {
 		return false
 	}
 	return m.XLayout.Spatial[2] == 1 && m.ValuesLayout.Spatial[2] == 1 && (m.Indices == nil || m.IndicesLayout.Spatial[2] == 1)
