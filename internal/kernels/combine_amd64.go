@@ -3,6 +3,7 @@
 package kernels
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/isa"
@@ -49,12 +50,14 @@ func Outer[T float32 | float64](dst, row []T, f T) bool {
 	if n > 0 {
 		outerVectors(dst, row, f, n)
 	}
-	if done := n * per; done < len(row) {
-		// The rest is a vector, too, of which some elements are not stored.
-		var from, to [8]T
-		copy(from[:per], row[done:])
-		outerVectors(to[:], from[:], f, 1)
-		copy(dst[done:], to[:per])
+	if per == 8 {
+		for i := n * per; i < len(row); i++ {
+			dst[i] = T(float64(f)*float64(row[i]) + 0) // the product of singles is exact, and no zero is negative
+		}
+	} else {
+		for i := n * per; i < len(row); i++ {
+			dst[i] = T(math.FMA(float64(f), float64(row[i]), 0))
+		}
 	}
 	return true
 }
