@@ -31,6 +31,9 @@ func Short(to, from *View, size int) bool {
 	}
 	last := to.Rank - 1
 	n := to.Dims[last]
+	if from.Strides[last] == 0 {
+		return false // an element that is repeated is written by vectors
+	}
 	if to.Strides[last] == 1 && from.Strides[last] == 1 {
 		return to.Rank > 1 && n*size <= fewBytes
 	}
