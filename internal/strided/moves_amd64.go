@@ -84,6 +84,11 @@ func transposeFew[T uint8 | uint16](dst []T, width int, src []T, step, rows, col
 	if !vectors {
 		return 0
 	}
+	if n := cols &^ 15; rows == 3 && step == 3 && n > 0 && unsafe.Sizeof(src[0]) == 1 {
+		_, _ = dst[2*width+n-1], src[3*n-1]
+		thirds1AVX2((*uint8)(unsafe.Pointer(&dst[0])), (*uint8)(unsafe.Pointer(&src[0])), width, n)
+		return n
+	}
 	var block [8 * 16]T
 	to, c := unsafe.Pointer(&block), 0
 	for ; c+16 <= cols && (c+15)*step+8 <= len(src); c += 16 {
@@ -117,6 +122,17 @@ func everyVectors[T Bits](dst, src []T) int {
 		size := int(unsafe.Sizeof(dst[0]))
 		everies[size]((*byte)(unsafe.Pointer(&dst[0])), (*byte)(unsafe.Pointer(&src[:2*n][0])), n*size)
 	}
+	return n
+}
+
+// thirdVectors sets whole vectors at the beginning of dst to every third element of src, and returns how many
+// elements that were. It leaves the last element, behind which src may end.
+func thirdVectors[T Bits](dst, src []T) int {
+	n := wholeVectors(dst)
+	if n == 0 || unsafe.Sizeof(dst[0]) != 4 {
+		return 0
+	}
+	third4AVX2((*byte)(unsafe.Pointer(&dst[0])), (*byte)(unsafe.Pointer(&src[:3*n][0])), n*4)
 	return n
 }
 

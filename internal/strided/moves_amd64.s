@@ -506,3 +506,182 @@ more:
 	JNZ     run
 	VZEROUPPER
 	RET
+
+// func third4AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·third4AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU placesOfThirds<>+0(SB), Y0
+
+next:
+	VMOVDQU  (CX), Y1
+	VPBLENDD $0x92, 32(CX), Y1, Y1
+	VPBLENDD $0x24, 64(CX), Y1, Y1
+	VPERMD   Y1, Y0, Y1
+	VMOVDQU  Y1, (AX)
+	ADDQ     $0x20, AX
+	ADDQ     $0x60, CX
+	SUBQ     $0x20, DX
+	JNZ      next
+	VZEROUPPER
+	RET
+
+DATA placesOfThirds<>+0(SB)/4, $0x00000000
+DATA placesOfThirds<>+4(SB)/4, $0x00000003
+DATA placesOfThirds<>+8(SB)/4, $0x00000006
+DATA placesOfThirds<>+12(SB)/4, $0x00000001
+DATA placesOfThirds<>+16(SB)/4, $0x00000004
+DATA placesOfThirds<>+20(SB)/4, $0x00000007
+DATA placesOfThirds<>+24(SB)/4, $0x00000002
+DATA placesOfThirds<>+28(SB)/4, $0x00000005
+GLOBL placesOfThirds<>(SB), RODATA|NOPTR, $32
+
+// func thirds1AVX2(dst *uint8, src *uint8, width int, n int)
+// Requires: AVX
+TEXT ·thirds1AVX2(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    width+16(FP), DX
+	MOVQ    n+24(FP), BX
+	VMOVDQU maskOfThird0<>+0(SB), X0
+	VMOVDQU orderOfThird0<>+0(SB), X1
+	VMOVDQU maskOfThird1<>+0(SB), X2
+	VMOVDQU orderOfThird1<>+0(SB), X3
+	VMOVDQU maskOfThird2<>+0(SB), X4
+	VMOVDQU orderOfThird2<>+0(SB), X5
+
+more:
+	VMOVDQU   (CX), X6
+	VMOVDQU   16(CX), X7
+	VMOVDQU   32(CX), X8
+	MOVQ      AX, SI
+	VPBLENDVB X4, X7, X6, X9
+	VPBLENDVB X2, X8, X9, X9
+	VPSHUFB   X1, X9, X9
+	VMOVDQU   X9, (SI)
+	ADDQ      DX, SI
+	VPBLENDVB X0, X7, X6, X9
+	VPBLENDVB X4, X8, X9, X9
+	VPSHUFB   X3, X9, X9
+	VMOVDQU   X9, (SI)
+	ADDQ      DX, SI
+	VPBLENDVB X2, X7, X6, X6
+	VPBLENDVB X0, X8, X6, X6
+	VPSHUFB   X5, X6, X6
+	VMOVDQU   X6, (SI)
+	ADDQ      $0x10, AX
+	ADDQ      $0x30, CX
+	SUBQ      $0x10, BX
+	JNZ       more
+	VZEROUPPER
+	RET
+
+DATA maskOfThird0<>+0(SB)/1, $0xff
+DATA maskOfThird0<>+1(SB)/1, $0x00
+DATA maskOfThird0<>+2(SB)/1, $0x00
+DATA maskOfThird0<>+3(SB)/1, $0xff
+DATA maskOfThird0<>+4(SB)/1, $0x00
+DATA maskOfThird0<>+5(SB)/1, $0x00
+DATA maskOfThird0<>+6(SB)/1, $0xff
+DATA maskOfThird0<>+7(SB)/1, $0x00
+DATA maskOfThird0<>+8(SB)/1, $0x00
+DATA maskOfThird0<>+9(SB)/1, $0xff
+DATA maskOfThird0<>+10(SB)/1, $0x00
+DATA maskOfThird0<>+11(SB)/1, $0x00
+DATA maskOfThird0<>+12(SB)/1, $0xff
+DATA maskOfThird0<>+13(SB)/1, $0x00
+DATA maskOfThird0<>+14(SB)/1, $0x00
+DATA maskOfThird0<>+15(SB)/1, $0xff
+GLOBL maskOfThird0<>(SB), RODATA|NOPTR, $16
+
+DATA orderOfThird0<>+0(SB)/1, $0x00
+DATA orderOfThird0<>+1(SB)/1, $0x03
+DATA orderOfThird0<>+2(SB)/1, $0x06
+DATA orderOfThird0<>+3(SB)/1, $0x09
+DATA orderOfThird0<>+4(SB)/1, $0x0c
+DATA orderOfThird0<>+5(SB)/1, $0x0f
+DATA orderOfThird0<>+6(SB)/1, $0x02
+DATA orderOfThird0<>+7(SB)/1, $0x05
+DATA orderOfThird0<>+8(SB)/1, $0x08
+DATA orderOfThird0<>+9(SB)/1, $0x0b
+DATA orderOfThird0<>+10(SB)/1, $0x0e
+DATA orderOfThird0<>+11(SB)/1, $0x01
+DATA orderOfThird0<>+12(SB)/1, $0x04
+DATA orderOfThird0<>+13(SB)/1, $0x07
+DATA orderOfThird0<>+14(SB)/1, $0x0a
+DATA orderOfThird0<>+15(SB)/1, $0x0d
+GLOBL orderOfThird0<>(SB), RODATA|NOPTR, $16
+
+DATA maskOfThird1<>+0(SB)/1, $0x00
+DATA maskOfThird1<>+1(SB)/1, $0xff
+DATA maskOfThird1<>+2(SB)/1, $0x00
+DATA maskOfThird1<>+3(SB)/1, $0x00
+DATA maskOfThird1<>+4(SB)/1, $0xff
+DATA maskOfThird1<>+5(SB)/1, $0x00
+DATA maskOfThird1<>+6(SB)/1, $0x00
+DATA maskOfThird1<>+7(SB)/1, $0xff
+DATA maskOfThird1<>+8(SB)/1, $0x00
+DATA maskOfThird1<>+9(SB)/1, $0x00
+DATA maskOfThird1<>+10(SB)/1, $0xff
+DATA maskOfThird1<>+11(SB)/1, $0x00
+DATA maskOfThird1<>+12(SB)/1, $0x00
+DATA maskOfThird1<>+13(SB)/1, $0xff
+DATA maskOfThird1<>+14(SB)/1, $0x00
+DATA maskOfThird1<>+15(SB)/1, $0x00
+GLOBL maskOfThird1<>(SB), RODATA|NOPTR, $16
+
+DATA orderOfThird1<>+0(SB)/1, $0x01
+DATA orderOfThird1<>+1(SB)/1, $0x04
+DATA orderOfThird1<>+2(SB)/1, $0x07
+DATA orderOfThird1<>+3(SB)/1, $0x0a
+DATA orderOfThird1<>+4(SB)/1, $0x0d
+DATA orderOfThird1<>+5(SB)/1, $0x00
+DATA orderOfThird1<>+6(SB)/1, $0x03
+DATA orderOfThird1<>+7(SB)/1, $0x06
+DATA orderOfThird1<>+8(SB)/1, $0x09
+DATA orderOfThird1<>+9(SB)/1, $0x0c
+DATA orderOfThird1<>+10(SB)/1, $0x0f
+DATA orderOfThird1<>+11(SB)/1, $0x02
+DATA orderOfThird1<>+12(SB)/1, $0x05
+DATA orderOfThird1<>+13(SB)/1, $0x08
+DATA orderOfThird1<>+14(SB)/1, $0x0b
+DATA orderOfThird1<>+15(SB)/1, $0x0e
+GLOBL orderOfThird1<>(SB), RODATA|NOPTR, $16
+
+DATA maskOfThird2<>+0(SB)/1, $0x00
+DATA maskOfThird2<>+1(SB)/1, $0x00
+DATA maskOfThird2<>+2(SB)/1, $0xff
+DATA maskOfThird2<>+3(SB)/1, $0x00
+DATA maskOfThird2<>+4(SB)/1, $0x00
+DATA maskOfThird2<>+5(SB)/1, $0xff
+DATA maskOfThird2<>+6(SB)/1, $0x00
+DATA maskOfThird2<>+7(SB)/1, $0x00
+DATA maskOfThird2<>+8(SB)/1, $0xff
+DATA maskOfThird2<>+9(SB)/1, $0x00
+DATA maskOfThird2<>+10(SB)/1, $0x00
+DATA maskOfThird2<>+11(SB)/1, $0xff
+DATA maskOfThird2<>+12(SB)/1, $0x00
+DATA maskOfThird2<>+13(SB)/1, $0x00
+DATA maskOfThird2<>+14(SB)/1, $0xff
+DATA maskOfThird2<>+15(SB)/1, $0x00
+GLOBL maskOfThird2<>(SB), RODATA|NOPTR, $16
+
+DATA orderOfThird2<>+0(SB)/1, $0x02
+DATA orderOfThird2<>+1(SB)/1, $0x05
+DATA orderOfThird2<>+2(SB)/1, $0x08
+DATA orderOfThird2<>+3(SB)/1, $0x0b
+DATA orderOfThird2<>+4(SB)/1, $0x0e
+DATA orderOfThird2<>+5(SB)/1, $0x01
+DATA orderOfThird2<>+6(SB)/1, $0x04
+DATA orderOfThird2<>+7(SB)/1, $0x07
+DATA orderOfThird2<>+8(SB)/1, $0x0a
+DATA orderOfThird2<>+9(SB)/1, $0x0d
+DATA orderOfThird2<>+10(SB)/1, $0x00
+DATA orderOfThird2<>+11(SB)/1, $0x03
+DATA orderOfThird2<>+12(SB)/1, $0x06
+DATA orderOfThird2<>+13(SB)/1, $0x09
+DATA orderOfThird2<>+14(SB)/1, $0x0c
+DATA orderOfThird2<>+15(SB)/1, $0x0f
+GLOBL orderOfThird2<>(SB), RODATA|NOPTR, $16

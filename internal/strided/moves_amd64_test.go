@@ -20,9 +20,12 @@ func TestMovesAgree(t *testing.T) {
 func testMoves[T uint8 | uint16](t *testing.T) {
 	checkReverse[T](t)
 	rng := rand.New(rand.NewPCG(3, 4))
-	for _, q := range [][2]int{{1, 1}, {7, 40}, {8, 16}, {8, 15}, {17, 33}, {64, 64}, {63, 49}, {9, 3}, {2, 16}, {3, 100}, {5, 17}, {15, 70}} {
+	for _, q := range [][2]int{{1, 1}, {7, 40}, {8, 16}, {8, 15}, {17, 33}, {64, 64}, {63, 49}, {9, 3}, {2, 16}, {3, 100}, {3, 16}, {3, 15}, {3, 48}, {5, 17}, {15, 70}} {
 		rows, cols := q[0], q[1]
 		width, step := cols+rng.IntN(3), rows+rng.IntN(3)
+		if rows == 3 {
+			step = 3
+		}
 		src := random[T](rng, (cols-1)*step+rows)
 		run := func(with bool) []T {
 			defer func(v bool) { vectors = v }(vectors)
@@ -73,7 +76,7 @@ func random[T Bits](rng *rand.Rand, n int) []T {
 	return s
 }
 
-// TestSecondsAgree holds Every and Spread against their meaning, and looks that what lies between and
+// TestSecondsAgree holds Every, third and Spread against their meaning, and looks that what lies between and
 // behind stays.
 func TestSecondsAgree(t *testing.T) {
 	checkSeconds[uint32](t)
@@ -89,6 +92,14 @@ func checkSeconds[T Bits](t *testing.T) {
 	for _, with := range []bool{vectors, false} {
 		vectors = with
 		for _, n := range []int{0, 1, 2, 4, 5, 8, 9, 16, 17, 100} {
+			thirds := random[T](rng, max(0, 3*n-2))
+			one := make([]T, n+8)
+			third(one[:n], thirds)
+			for i, v := range one {
+				if i < n && v != thirds[3*i] || i >= n && v != *new(T) {
+					t.Fatalf("every third of %d of %T, vectors %t: element %d", n, v, with, i)
+				}
+			}
 			wide, narrow := random[T](rng, max(0, 2*n-1)), random[T](rng, n)
 			got := make([]T, n+8)
 			Every(got[:n], wide)

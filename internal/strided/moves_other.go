@@ -17,5 +17,6 @@ func transposeFew[T uint8 | uint16](_ []T, _ int, _ []T, _, _, _ int) int { retu
 func everyVectors[T Bits](dst, src []T) int { return 0 }
 
 func spreadVectors[T Bits](dst, src []T) int { return 0 }
+func thirdVectors[T Bits](_, _ []T) int      { return 0 }
 
 func twiceVectors[T Bits](_, _ []T) int { return 0 }

@@ -84,3 +84,13 @@ func twice8AVX2(dst *byte, src *byte, n int)
 //
 //go:noescape
 func runsAVX2(dst *byte, src *byte, up int, down int, bytes int, runs int)
+
+// third4AVX2 sets n bytes at dst, a multiple of 32 above zero, to every third word of 4 bytes from src on. It reads 3n bytes.
+//
+//go:noescape
+func third4AVX2(dst *byte, src *byte, n int)
+
+// thirds1AVX2 sets element (k, c) of dst, rows width apart, to element k + 3c of src, for k below 3 and c below n, a multiple of 16 above zero.
+//
+//go:noescape
+func thirds1AVX2(dst *uint8, src *uint8, width int, n int)

@@ -94,6 +94,8 @@ func readRun[T Bits](dst, src []T, pos, step int) {
 		Reverse(dst, src[pos-len(dst)+1:pos+1])
 	case 2:
 		Every(dst, src[pos:pos+2*len(dst)-1])
+	case 3:
+		third(dst, src[pos:pos+3*len(dst)-2])
 	default:
 		for i := range dst {
 			dst[i] = src[pos]

@@ -14,6 +14,7 @@ func main() {
 	octets()
 	alternate()
 	runs()
+	thirds()
 	Generate()
 }
 
@@ -268,4 +269,82 @@ func alternate() {
 		VMOVDQU(v, dst)
 		VMOVDQU(w, dst.Offset(32))
 	})
+}
+
+// bytesOf16 makes a vector of 16 bytes in the code's data.
+func bytesOf16(name string, of func(i int) byte) Mem {
+	m := GLOBL(name, RODATA|NOPTR)
+	for i := range 16 {
+		DATA(i, U8(of(i)))
+	}
+	return m
+}
+
+// thirds writes the moves of every third element. Of three vectors that follow each other the elements that count
+// are in different lanes, so they are blended and then put in order.
+func thirds() {
+	TEXT("third4AVX2", NOSPLIT, "func(dst, src *byte, n int)")
+	Doc("third4AVX2 sets n bytes at dst, a multiple of 32 above zero, to every third word of 4 bytes from src on. It reads 3n bytes.")
+	Pragma("noescape")
+	dst, src, n := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("n"), GP64())
+	order := YMM()
+	places := GLOBL("placesOfThirds", RODATA|NOPTR)
+	for i := range 8 {
+		DATA(4*i, U32(3*i%8))
+	}
+	VMOVDQU(places, order)
+	Label("next")
+	v := YMM()
+	VMOVDQU(Mem{Base: src}, v)
+	VPBLENDD(Imm(0x92), Mem{Base: src}.Offset(32), v, v)
+	VPBLENDD(Imm(0x24), Mem{Base: src}.Offset(64), v, v)
+	VPERMD(v, order, v)
+	VMOVDQU(v, Mem{Base: dst})
+	ADDQ(Imm(32), dst)
+	ADDQ(Imm(96), src)
+	SUBQ(Imm(32), n)
+	JNZ(LabelRef("next"))
+	VZEROUPPER()
+	RET()
+
+	TEXT("thirds1AVX2", NOSPLIT, "func(dst, src *uint8, width, n int)")
+	Doc("thirds1AVX2 sets element (k, c) of dst, rows width apart, to element k + 3c of src, for k below 3 and c below n, a multiple of 16 above zero.")
+	Pragma("noescape")
+	to, from := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	width, columns := Load(Param("width"), GP64()), Load(Param("n"), GP64())
+	var masks, orders [3]reg.VecVirtual
+	for k := range 3 {
+		masks[k], orders[k] = XMM(), XMM()
+		VMOVDQU(bytesOf16("maskOfThird"+string(rune('0'+k)), func(i int) byte {
+			if i%3 == k {
+				return 0xff
+			}
+			return 0
+		}), masks[k])
+		VMOVDQU(bytesOf16("orderOfThird"+string(rune('0'+k)), func(i int) byte { return byte((3*i + k) % 16) }), orders[k])
+	}
+	Label("more")
+	var parts [3]reg.VecVirtual
+	for i := range parts {
+		parts[i] = XMM()
+		VMOVDQU(Mem{Base: from}.Offset(16*i), parts[i])
+	}
+	row := GP64()
+	MOVQ(to, row)
+	for k := range 3 {
+		v := XMM()
+		VPBLENDVB(masks[(k+2)%3], parts[1], parts[0], v)
+		VPBLENDVB(masks[(k+1)%3], parts[2], v, v)
+		VPSHUFB(orders[k], v, v)
+		VMOVDQU(v, Mem{Base: row})
+		if k < 2 {
+			ADDQ(width, row)
+		}
+	}
+	ADDQ(Imm(16), to)
+	ADDQ(Imm(48), from)
+	SUBQ(Imm(16), columns)
+	JNZ(LabelRef("more"))
+	VZEROUPPER()
+	RET()
 }
