@@ -207,10 +207,27 @@ func adaptiveAvgPoolND(b *Builder, a Args, n int) []Value {
 	return []Value{b.Cast(x, a.In[0].DType())}
 }
 
-// adaptiveMean averages o windows of one dimension of size n; window i is [⌊i·n/o⌋, ⌈(i+1)·n/o⌉). It
+// fewWindows is how many windows are averaged one by one at most.
+const fewWindows = 8
+
+// windowMeans averages o windows of one dimension, as adaptiveMean does, from where each lies.
+func (b *Builder) windowMeans(x Value, dim, o int) Value {
+	n := x.Dim(dim)
+	means := make([]Value, o)
+	for i := range means {
+		from, to := i*n/o, ((i+1)*n+o-1)/o
+		means[i] = b.Mean(b.Slice(x, dim, from, to, 1), []int{dim}, true)
+	}
+	return b.Cat(means, dim)
+}
+
+// adaptiveMean averages o windows of one dimension of size n; window i is [⌊i·n/o⌋, ⌈(i+1)·n/o⌉). Of many it
 // reads windows of the largest length and masks the elements that a shorter one lacks.
 func (b *Builder) adaptiveMean(x Value, dim, o int) Value {
 	n := x.Dim(dim)
+	if o <= fewWindows {
+		return b.windowMeans(x, dim, o)
+	}
 	start, end, longest := b.adaptiveWindows(n, o)
 	at := b.Add(start, b.Iota(longest, I64))
 	dims := x.Shape().Dims()
