@@ -10,7 +10,8 @@ import (
 )
 
 // apart is an operand of a kernel whose columns lie apart in memory: its rows adjoin, as those of a
-// transposed matrix, or every second element is its own, as the parts of complex numbers. Read or written
+// transposed matrix, or every second element is its own, as the parts of complex numbers, or they lie in the
+// other order. Read or written
 // as it lies it takes an access, and often a cache line, for each element. So the step moves the part of a
 // call by vectors between the operand and memory of its own, where the kernel finds columns side by side.
 type apart struct {
@@ -18,6 +19,7 @@ type apart struct {
 	size   int  // of an element
 	step   int  // from one column to the next in the operand, in elements
 	across bool // its rows adjoin
+	back   bool // each column lies before the last one
 	result bool
 	off    int // in the private memory
 	width  int // from one row to the next there, in elements
@@ -60,7 +62,8 @@ func setApart(k *fuse.Kernel) (list []apart) {
 			least = apartShort
 		}
 		a.across = rows.N >= least && rows.Steps[i] == 1 && a.step >= least && (!a.result || k.Loop.Axis == loop.Rows)
-		if !a.result && k.Args[i].Role != fuse.Input || !a.across && (a.step != 2 || a.size < 4) {
+		a.back = a.step == -1 && !a.result
+		if !a.result && k.Args[i].Role != fuse.Input || !a.across && !a.back && (a.step != 2 || a.size < 4) {
 			continue
 		}
 		k.Loop.Args[i].Cols = loop.Unit
@@ -104,6 +107,8 @@ func (r *nestRun) runApart(f *loop.Frame, private unsafe.Pointer) {
 func (a *apart) move(f *loop.Frame, operand unsafe.Pointer, row int) {
 	private := f.Ptr[a.arg]
 	switch {
+	case a.back:
+		a.turn(f, private, operand, row)
 	case a.across && a.size == 1:
 		across(a, f, (*uint8)(private), (*uint8)(operand), strided.TransposeNarrow)
 	case a.across && a.size == 2:
@@ -131,6 +136,14 @@ func across[T any](a *apart, f *loop.Frame, private, operand *T, transpose func(
 // transposeRows moves elements of any kind: floats are not computed with.
 func transposeRows[T gemm.Float](dst []T, width int, src []T, step, rows, cols int) {
 	gemm.Transpose(dst, width, src, step, cols, rows)
+}
+
+// turn fills rows of the private memory from those of an operand, which end where its first column is.
+func (a *apart) turn(f *loop.Frame, private, operand unsafe.Pointer, row int) {
+	bytes, first := f.Cols*a.size, unsafe.Add(operand, (1-f.Cols)*a.size)
+	for i := range f.Rows {
+		reversers[a.size](unsafe.Slice((*byte)(unsafe.Add(private, i*a.width*a.size)), bytes), unsafe.Slice((*byte)(unsafe.Add(first, i*row)), bytes))
+	}
 }
 
 func seconds[T uint32 | uint64](a *apart, f *loop.Frame, private, operand unsafe.Pointer, row int) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Kernels with operands whose columns lie apart, since their rows adjoin or every second is one: whole,
+// Kernels with operands whose columns lie apart, since their rows adjoin or every second is one, or in the other order: whole,
 // a part of a larger matrix, several dimensions, in sizes around those of units and of the least that
 // is transposed.
 func TestApartOperands(t *testing.T) {
@@ -31,6 +31,12 @@ func TestApartOperands(t *testing.T) {
 			%%e = slice(%%x, 1, 0, 9223372036854775807, 2)
 			%%o = slice(%%x, 1, 1, 9223372036854775807, 2)
 			return neg(cast(%%e, f32)), add(%%o, %%o), sum(%%e, [1]), amax(%%o, [0]), softmax(cast(%%o, f32), -1), stack([add(%%x, %%x), %%x], 2), stack([neg(cast(%%x, f32)), cast(%%x, f32)], 2)
+		}`,
+		"turned": `program @p {
+			%%x = parameter "x" : %s[%d,%d]
+			%%y = flip(%%x, [1])
+			%%z = flip(slice(%%x, 1, 1, 9223372036854775807, 1), [1])
+			return neg(cast(%%y, f32)), add(%%x, flip(%%x, [0,1])), add(%%x, flip(%%x, [0])), sum(add(%%z, %%z), [1]), amax(%%z, [0]), softmax(cast(%%y, f32), -1)
 		}`,
 	} {
 		for _, s := range []sizes{{8, 8}, {9, 7}, {1, 3000}, {300, 70}, {4100, 9}} {
