@@ -96,10 +96,13 @@ func (r *nestRun) run(lo, hi int) {
 	}
 	r.SetStrides(f)
 	for unit := lo; unit < hi; unit++ {
-		r.Place(f, unit, r.mem.bufs, mem)
 		if len(r.apart) > 0 {
+			r.Place(f, unit, r.mem.bufs, mem)
 			r.runApart(f, mem)
 			continue
+		}
+		if unit == lo || !r.Next(f, unit) {
+			r.Place(f, unit, r.mem.bufs, mem)
 		}
 		r.code.code.Run(f)
 	}

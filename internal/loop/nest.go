@@ -86,6 +86,21 @@ func (n *Nest) Place(f *Frame, unit int, bufs [][]byte, private unsafe.Pointer) 
 	}
 }
 
+// Next moves a frame that was placed at the unit before to one, if these are alike but for their place in
+// the last of the outer dimensions. It reports whether they are.
+func (n *Nest) Next(f *Frame, unit int) bool {
+	last := len(n.Outer) - 1
+	if last < 0 || n.Units.Rows*n.Units.Cols != 1 || unit%n.Outer[last] == 0 {
+		return false
+	}
+	for i := range n.Args {
+		if a := &n.Args[i]; a.Buf >= 0 {
+			f.Ptr[i] = unsafe.Add(f.Ptr[i], a.Outer[last])
+		}
+	}
+	return true
+}
+
 // piece returns the bounds of a unit along an axis of n.
 func piece(i, n, count, size int) (lo, hi int) {
 	if size == 0 {
