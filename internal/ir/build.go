@@ -76,9 +76,13 @@ func dimsArg(dims []int) any {
 
 // Mean records a mean over dims (nil: all) of a floating x.
 func (b *Builder) Mean(x Value, dims []int, keepdim bool) Value {
-	s := b.Sum(x, dims, keepdim)
-	n := float64(x.Shape().Numel()) / float64(max(s.Shape().Numel(), 1))
-	return b.Div(s, b.Const(n, s.DType()))
+	return b.meanOf(x, b.Sum(x, dims, keepdim))
+}
+
+// meanOf divides a sum of x's elements by how many there are for each result.
+func (b *Builder) meanOf(x, sum Value) Value {
+	n := float64(x.Shape().Numel()) / float64(max(sum.Shape().Numel(), 1))
+	return b.Div(sum, b.Const(n, sum.DType()))
 }
 
 // Cumsum records a running sum along dim.

@@ -94,8 +94,12 @@ func decomposeMean(b *Builder, a Args) []Value {
 		x = b.Cast(x, d)
 	}
 	requireFloat(a, x)
-	m := b.Mean(b.widen(x), a.Ints("dim"), a.Bool("keepdim"))
-	return []Value{b.Cast(m, x.DType())}
+	dims, keepdim := a.Ints("dim"), a.Bool("keepdim")
+	if d := x.DType(); d == F16 || d == BF16 { // the sum is to see that its elements are narrow
+		s := b.Call1(opSum, []any{x, dimsArg(dims), keepdim, accDType(d)})
+		return []Value{b.Cast(b.meanOf(x, s), d)}
+	}
+	return []Value{b.Cast(b.Mean(b.widen(x), dims, keepdim), x.DType())}
 }
 
 func decomposeLogSumExp(b *Builder, a Args) []Value {

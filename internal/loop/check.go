@@ -136,6 +136,9 @@ func (c *checker) operands(in *Instr, final bool) string {
 		if in.N != 1 || final || c.k.Axis == None || reductions[in.Op] == nil {
 			return "a Reduce takes one operand, is in a Body and needs an axis"
 		}
+		if in.Bits != 0 && (in.Bits != NarrowSum || in.Op != aten.Sum || in.DType != ir.F32) {
+			return "only a sum of f32s may be narrow"
+		}
 	case Apply:
 		return c.apply(in)
 	default:
@@ -250,6 +253,9 @@ func (k *Kernel) list(b *strings.Builder, name string, vs []Value) {
 			b.WriteString("round")
 		case Reduce:
 			fmt.Fprintf(b, "reduce %v", in.Op)
+			if in.Bits == NarrowSum {
+				b.WriteString(" narrow")
+			}
 		case Store:
 			fmt.Fprintf(b, "store arg%d", in.Arg)
 		}

@@ -104,6 +104,10 @@ const (
 	Store
 )
 
+// NarrowSum as the Bits of a Reduce says that what is summed up as f32s are narrower floats, of lines
+// that are short enough for the sum of them to be kept in f32.
+const NarrowSum = 1
+
 // Value numbers the result of an instruction in its Kernel.
 type Value int32
 
@@ -120,7 +124,7 @@ type Instr struct {
 	N  uint8
 	// Arg is for Load and Store.
 	Arg int
-	// Bits is for Const.
+	// Bits is for Const, and NarrowSum or 0 for Reduce.
 	Bits uint64
 }
 

@@ -99,6 +99,7 @@ type gen struct {
 	freeSlots []int32
 	regs      [2]regFile
 	args      []x64.Reg // pointer register of each operand, NoReg if in memory
+	rows      x64.Reg   // rows still to do, NoReg if in memory
 
 	tail   bool       // this region is for less than a vector
 	stream bool       // this region may store past the cache

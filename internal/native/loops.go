@@ -25,6 +25,7 @@ func (g *gen) capture(f func()) region {
 // body that are the same for a whole row.
 type pass struct {
 	*loop.Pass
+	last    bool // no pass comes after it
 	reds    []*reduction
 	fixed   []loop.Value
 	varying []loop.Value
@@ -105,15 +106,20 @@ func (g *gen) bodyOf(p *pass, folds [][][]val) {
 	}
 }
 
-// startTail lowers what the operations of a tail need.
+// setTailMask emits what sets the mask of a tail, with AVX-512.
+func (g *gen) setTailMask() {
+	g.asm.MovLoad(x64.RBX, inSpill(atTail))
+	g.asm.MovImm(x64.RAX, -1)
+	g.asm.(*x64.Asm).Bzhi(x64.RAX, x64.RAX, x64.RBX)
+	g.asm.Vec(x64.Inst{Op: x64.KMOVWr, Len: 16, Reg: tailMask, V: x64.NoReg, RM: x64.RAX})
+}
+
+// startTail lowers what the operations of a tail need. Lines along columns have the mask of AVX-512 already.
 func (g *gen) startTail() {
 	if g.evex() {
-		g.scalar(func() {
-			g.asm.MovLoad(x64.RBX, inSpill(atTail))
-			g.asm.MovImm(x64.RAX, -1)
-			g.asm.(*x64.Asm).Bzhi(x64.RAX, x64.RAX, x64.RBX)
-			g.asm.Vec(x64.Inst{Op: x64.KMOVWr, Len: 16, Reg: tailMask, V: x64.NoReg, RM: x64.RAX})
-		})
+		if g.k.Axis == loop.Rows {
+			g.scalar(g.setTailMask)
+		}
 		return
 	}
 	ones := g.lanesOf("tails", 4, -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -134,12 +140,16 @@ func (g *gen) startTail() {
 func (g *gen) finals(p *pass, unit int) {
 	g.unit = unit
 	for _, r := range p.reds {
-		g.setHome(r.v, g.finish(r, unit))
+		if x := g.finish(r, unit); p.last {
+			g.values[r.v] = x
+		} else {
+			g.setHome(r.v, x)
+		}
 	}
 	g.final = true
 	for _, v := range p.Final {
 		g.lower(v)
-		if in := &g.k.Instrs[v]; in.Code != loop.Store && in.Code != loop.Const {
+		if in := &g.k.Instrs[v]; !p.last && in.Code != loop.Store && in.Code != loop.Const {
 			g.setHome(v, g.values[v])
 		}
 	}
@@ -193,13 +203,28 @@ func (g *gen) columnLoop(p *pass, r *regions) {
 	} else {
 		g.countedLoop(r.main, r.copies)
 	}
+	if r.pair != nil {
+		g.countedLoop(r.pair, 2)
+	}
 	if r.copies > 1 {
 		g.countedLoop(r.single, 1)
 	}
 	done := a.Label()
-	g.remainder(done)
+	a.ArithLoad(x64.Cmp, column, inFrame(frameCols))
+	a.JumpIf(x64.GreatEq, done)
 	g.flush(r.tail)
 	a.Bind(done)
+}
+
+// keepRemainder keeps how many columns the tails of all rows have, and with AVX-512 their mask.
+func (g *gen) keepRemainder() {
+	a := g.asm
+	a.MovLoad(x64.RAX, inFrame(frameCols))
+	a.ArithImm(x64.And, x64.RAX, int32(g.lanes-1))
+	a.MovStore(inSpill(atTail), x64.RAX)
+	if g.evex() {
+		g.setTailMask()
+	}
 }
 
 // countedLoop emits a loop while copies of a vector of columns are left.
@@ -284,9 +309,18 @@ func (g *gen) rewind() {
 // last.
 func (g *gen) rowLoop(body func()) {
 	a := g.asm
+	top := a.Label()
+	if r := g.rows; r != x64.NoReg {
+		a.MovLoad(r, inFrame(frameRows))
+		a.Bind(top)
+		body()
+		g.advance()
+		a.ArithImm(x64.Sub, r, 1)
+		a.JumpIf(x64.Greater, top)
+		return
+	}
 	a.MovLoad(x64.RAX, inFrame(frameRows))
 	a.MovStore(inSpill(atRows), x64.RAX)
-	top := a.Label()
 	a.Bind(top)
 	body()
 	g.advance()

@@ -269,6 +269,12 @@ func (g *gen) write(arg int, v val) {
 	p := g.element(arg)
 	stride := g.k.Args[arg].Cols
 	switch {
+	case g.final && g.k.Axis != loop.Rows && size >= 4:
+		op := x64.MOVDst
+		if size == 8 {
+			op = x64.MOVQst
+		}
+		g.add(vop{op: op, len: 16, b: v, mem: g.addr(place{arg: arg}), store: true})
 	case g.final && g.k.Axis != loop.Rows:
 		g.add(vop{op: x64.MOVUPSst, len: whole, b: v, mem: bounce, store: true})
 		g.scalar(func() { g.copyOne(arg, size) })

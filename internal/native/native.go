@@ -174,6 +174,7 @@ func assemble(k *loop.Kernel, isa ISA, use func(text []byte) error) (spill int, 
 	passes := make([]*pass, len(k.Passes))
 	for i := range k.Passes {
 		passes[i] = g.split(&k.Passes[i])
+		passes[i].last = i == len(k.Passes)-1
 		for _, v := range passes[i].varying {
 			if k.Instrs[v].Code == loop.Reduce {
 				passes[i].reds = append(passes[i].reds, g.newReduction(v))
@@ -291,7 +292,7 @@ func newGen(k *loop.Kernel, isa ISA) *gen {
 	return g
 }
 
-// pointers gives registers to the first operands.
+// pointers gives registers to the first operands, and one that is left to the rows.
 func (g *gen) pointers() {
 	own := []x64.Reg{x64.R9, x64.R10, x64.R11, x64.R12, x64.R13, x64.R15}
 	g.args = make([]x64.Reg, len(g.k.Args))
@@ -300,5 +301,9 @@ func (g *gen) pointers() {
 		if i < len(own) {
 			g.args[i] = own[i]
 		}
+	}
+	g.rows = x64.NoReg
+	if len(g.args) < len(own) {
+		g.rows = own[len(g.args)]
 	}
 }

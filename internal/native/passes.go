@@ -14,22 +14,32 @@ type regions struct {
 	start                      region // accumulators, once for the line
 	hoisted                    region // once a row
 	main, stream, single, tail region
+	pair                       region // two copies, where main has more and vectors take turns
 	finals                     region
 }
 
 // lowerPass lowers all regions of a pass of which a line is a row or everything.
 func (g *gen) lowerPass(p *pass) *regions {
 	r := &regions{copies: 1}
+	turns := 1
 	r.start = g.capture(func() {
 		for _, red := range p.reds {
-			g.start(red, 1)
+			g.start(red, red.turns())
+			turns = max(turns, red.turns())
 		}
 	})
 	r.hoisted = g.capture(func() { g.hoist(p) })
 	r.single = g.capture(func() { g.body(p, 1) })
 	r.main = r.single
-	if r.copies, r.held = g.copiesOf(r.single); r.copies > 1 {
+	r.copies, r.held = g.copiesOf(r.single)
+	if turns > 1 && r.copies%turns != 0 {
+		r.copies, r.held = turns, 0
+	}
+	if r.copies > 1 {
 		r.main = g.capture(func() { g.body(p, r.copies) })
+	}
+	if turns > 1 && r.copies > turns {
+		r.pair = g.capture(func() { g.body(p, turns) })
 	}
 	for _, v := range p.Body {
 		if in := &g.k.Instrs[v]; in.Code == loop.Store && g.streams(in.Arg) && r.stream == nil {
@@ -113,6 +123,7 @@ func (g *gen) alongColumns(passes []*pass) {
 	}
 	once := len(passes) == 1 // then what is pinned stays so for all rows
 	g.rewind()
+	g.keepRemainder()
 	if once {
 		g.pinFor(passes[0], all[0].main, all[0].held)
 	}
@@ -138,6 +149,7 @@ func (g *gen) overAll(passes []*pass) {
 	for _, p := range passes {
 		r := g.lowerPass(p)
 		g.rewind()
+		g.keepRemainder()
 		g.pinFor(p, r.main, r.held)
 		g.flush(r.start)
 		g.rowLoop(func() {

@@ -15,7 +15,8 @@ import (
 //
 //	n·2⁻⁵³·Σ|x|
 //
-// and 2⁻²⁴ of the result for its own rounding. Floats are folded in the order of
+// and 2⁻²⁴ of the result for its own rounding. Sums of narrower floats may be kept in f32
+// (loop.NarrowSum), which is as fast again. Floats are folded in the order of
 // the lines, however often the body is repeated in its loop: what else is in the
 // kernel does not change a sum.
 type reduction struct {
@@ -34,7 +35,10 @@ type reduction struct {
 	// early says that copies may be joined before they meet the accumulator: the
 	// order does not matter.
 	early bool
-	arg   bool
+	// paired says that along columns every second vector has another accumulator: additions to one wait
+	// for each other longer than vectors take to load.
+	paired bool
+	arg    bool
 }
 
 func (g *gen) newReduction(v loop.Value) *reduction {
@@ -53,7 +57,8 @@ func (g *gen) newReduction(v loop.Value) *reduction {
 	switch in.Op {
 	case aten.Sum:
 		pair(numeric(d, aten.Add))
-		r.double, r.early = d == ir.F32, !d.IsFloat()
+		r.double, r.early = d == ir.F32 && in.Bits != loop.NarrowSum, !d.IsFloat()
+		r.paired = d.IsFloat() && !r.double && g.k.Axis != loop.Rows
 	case aten.Prod:
 		pair(numeric(d, aten.Mul))
 		r.double, r.early, r.identity = d == ir.F32, !d.IsFloat(), oneOf(d)
@@ -77,6 +82,14 @@ func (g *gen) newReduction(v loop.Value) *reduction {
 		r.fold = r.better
 	}
 	return r
+}
+
+// turns returns how many accumulators vectors along columns go to in turn.
+func (r *reduction) turns() int {
+	if r.paired {
+		return 2
+	}
+	return 1
 }
 
 // numeric returns how an op works on a dtype; bools are integers.
@@ -180,7 +193,8 @@ func (g *gen) folded(r *reduction) []val {
 }
 
 // accumulate folds what the copies of the body gave into the accumulators: those
-// of a line along columns into one, after joining them as a tree.
+// of a line along columns into one, after joining them as a tree, or into two in turn. Before a tail
+// there is an even number of vectors or one more, so that the tail is the second.
 func (g *gen) accumulate(r *reduction, xs [][]val) {
 	if g.k.Axis == loop.Rows {
 		for u, x := range xs {
@@ -198,8 +212,12 @@ func (g *gen) accumulate(r *reduction, xs [][]val) {
 		}
 		xs = joined
 	}
-	for _, x := range xs {
-		g.foldInto(r, r.acc[0], x)
+	first := 0
+	if g.tail {
+		first = 1
+	}
+	for i, x := range xs {
+		g.foldInto(r, r.acc[(first+i)%len(r.acc)], x)
 	}
 }
 
@@ -295,6 +313,9 @@ func (g *gen) identities(r *reduction) []val {
 func (g *gen) finish(r *reduction, unit int) val {
 	acc := r.acc[unit]
 	if g.k.Axis != loop.Rows {
+		for _, other := range r.acc[1:] {
+			acc = r.fold(g, acc, other)
+		}
 		acc = g.across(r, acc)
 	}
 	switch {

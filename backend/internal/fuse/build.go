@@ -156,7 +156,7 @@ func (b *builder) build() {
 		for _, i := range b.g.members {
 			if in := &b.gs.p.Instrs[i]; b.stage[in.Out] == p && b.g.statistic[in.Out] && b.reduces(in) {
 				x := b.value(in.Args[0])
-				reductions[in.Out] = b.reduce(in.Op, b.dtype(in.Out), b.dtype(in.Args[0]), x)
+				reductions[in.Out] = b.reduce(in.Op, b.dtype(in.Out), b.dtype(in.Args[0]), x, b.g.long)
 			}
 		}
 		b.stores(p)

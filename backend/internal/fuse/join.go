@@ -21,6 +21,7 @@ type nest struct {
 	beside    bool // lines whose elements adjoin are computed beside each other (Backend.Beside)
 	lines     int  // results of each reduction
 	parts     int  // into how many parts lines are cut, if more than 1
+	long      bool // lines, or their parts, have more elements than longLine
 	statistic map[graph.ID]bool
 	// spread has the row statistics that were expanded to the dimensions of the
 	// group.
@@ -41,6 +42,10 @@ type nest struct {
 
 // maxOperands bounds the operands of a kernel that reduces, its results among them.
 const maxOperands = loop.MaxArgs - 8
+
+// longLine is how many elements of 16 bits are summed up in f32 at most. Adding up 2¹⁶ of them loses less
+// than their own rounding in all but the worst case.
+const longLine = 1 << 16
 
 // statisticFits reports whether a row statistic of the group lines up with the group's
 // dimensions: it is the same along the reduced ones.
@@ -283,6 +288,7 @@ func (gs *Groups) nestOf(in *graph.Instr) (n *nest, ok bool) {
 		n.axis, n.beside = loop.Rows, true
 	}
 	n.parts = partsOf(gs.p, gs.b, in, n.mask, n.axis)
+	n.long = s.Numel()/max(n.lines*n.parts, 1) > longLine
 	if gs.records != nil {
 		gs.records.cuts = append(gs.records.cuts, cut{in, n.mask, n.axis, n.parts > 1, n.beside})
 	}

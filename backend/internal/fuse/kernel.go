@@ -276,7 +276,7 @@ func Fold(in *graph.Instr, to, from ir.DType, dst, src Value) (*Kernel, bool) {
 	w := &kernelWriter{}
 	w.k.Axis = loop.Columns
 	w.begin()
-	v := w.reduce(in.Op, to, from, w.load(0, from))
+	v := w.reduce(in.Op, to, from, w.load(0, from), src.View.Dims[1] > longLine)
 	w.final = true
 	w.store(1, w.finish(in.Op, to, v))
 	dims := src.View.Dims[:2]

@@ -36,7 +36,7 @@ func (q Probe) Kernel() *loop.Kernel {
 	if q.Axis != loop.Rows {
 		w.k.Args[q.N].Cols = loop.Fixed
 	}
-	r := w.reduce(q.Op, q.Out, q.In[0], src[0])
+	r := w.reduce(q.Op, q.Out, q.In[0], src[0], false)
 	w.final = true
 	w.store(int(q.N), r)
 	return &w.k

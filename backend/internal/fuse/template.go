@@ -85,11 +85,18 @@ const (
 	keyAlias
 )
 
+// keyLong is behind the axis of a group whose lines are long, where others have the number of members,
+// which has never that many.
+const keyLong = 0xff
+
 // structure appends what decides the kernel of a group, which is not cut into parts: of each member
 // the op, the dtypes, where its operands come from, and what becomes of it. It notes in gs.ref the
 // numbers of members and of values from outside, and returns the latter.
 func (gs *Groups) structure(key []byte, g *group) (_ []byte, outside []graph.ID) {
 	key = append(key, byte(g.axis))
+	if g.long {
+		key = append(key, keyLong)
+	}
 	key = binary.AppendUvarint(key, uint64(len(g.members)))
 	for k, i := range g.members {
 		gs.ref[gs.p.Instrs[i].Out] = int32(k)

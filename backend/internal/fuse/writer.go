@@ -84,8 +84,8 @@ func (w *kernelWriter) round(d ir.DType, v loop.Value) loop.Value {
 }
 
 // reduce writes a reduction of elements of dtype in to a result of dtype out,
-// which is not rounded yet.
-func (w *kernelWriter) reduce(op ir.Op, out, in ir.DType, v loop.Value) loop.Value {
+// which is not rounded yet. long says that a line has too many elements for a NarrowSum.
+func (w *kernelWriter) reduce(op ir.Op, out, in ir.DType, v loop.Value, long bool) loop.Value {
 	d := loop.ComputeDType(out)
 	if (op == aten.Sum || op == aten.Prod) && in != out {
 		v = w.apply(aten.Cast, out, in, []loop.Value{v})
@@ -94,7 +94,11 @@ func (w *kernelWriter) reduce(op ir.Op, out, in ir.DType, v loop.Value) loop.Val
 		v = w.apply(aten.Cast, ir.Bool, in, []loop.Value{v})
 	}
 	w.charge(ir.CostArithmetic.Nanos())
-	return w.add(loop.Instr{Code: loop.Reduce, Op: op, DType: d, In: [3]loop.Value{v}, N: 1})
+	r := loop.Instr{Code: loop.Reduce, Op: op, DType: d, In: [3]loop.Value{v}, N: 1}
+	if op == aten.Sum && d == ir.F32 && !long && (in == ir.BF16 || in == ir.F16) {
+		r.Bits = loop.NarrowSum
+	}
+	return w.add(r)
 }
 
 // finish rounds the result of a reduction.
