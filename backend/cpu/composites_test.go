@@ -75,6 +75,15 @@ func TestComposites(t *testing.T) {
 			%c = cat([cat([cat([exp(%x), %y], 2), %twice], 0), %twice], 0)
 			return %r, %c, roll(%x, [40]), cat([%twice, cat([%x, %y], 2)], 3)
 		}`, 1e-6, [][]float64{hashed(330), hashed(330)}},
+		{"narrow elements that lie apart", `program @p {
+			%x = parameter "x" : u8[23,17,3]
+			%h = parameter "h" : bf16[41,90]
+			%w = parameter "w" : f32[45]
+			%a = add(cast(permute(%x, [2,0,1]), dtype=f32), cast(flip(permute(%x, [2,0,1]), [2]), dtype=f32))
+			%b = mul(cast(slice(%h, 1, 0, 9223372036854775807, 2), dtype=f32), %w)
+			%c = add(permute(%h, [1,0]), permute(%h, [1,0]))
+			return %a, %b, %c, sum(%b, [1])
+		}`, 1e-6, [][]float64{hashed(1173), hashed(3690), hashed(45)}},
 		{"stacks", `program @p {
 			%x = parameter "x" : f32[3,40]
 			%y = parameter "y" : f32[3,40]

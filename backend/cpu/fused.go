@@ -42,6 +42,9 @@ func (l *lowering) Kernel(k *fuse.Kernel) (emit func(), ok bool) {
 // BriefKernels says that steps need no Kernel.
 func (*lowering) BriefKernels() {}
 
+// ReadsSingly reports whether no vector gathers elements of a dtype.
+func (*lowering) ReadsSingly(d ir.DType) bool { return d.Size() < 4 }
+
 // Unfused emits pointwise instructions as a step of Go kernels, any other as its
 // op is lowered.
 func (l *lowering) Unfused(instrs []int32, leaves func(id graph.ID) bool) {

@@ -298,14 +298,14 @@ func (b *builder) arg(key argKey, make func() Arg) int {
 
 // operand returns the number of a value from outside. A reduced dimension goes
 // in one stride, or the value is copied so that it does. So is one that is read
-// again and again with its elements apart.
+// again and again with its elements apart, or whose elements are narrow.
 func (b *builder) operand(id graph.ID) int {
 	return b.arg(argKey{id, Input}, func() Arg {
 		v, dims := b.gs.b.Value(id), b.g.key.shape.Dims()
 		v.View = v.View.Expand(dims)
 		if b.g.reduced && b.g.beside {
 			v = b.beside(b.dtype(id), v)
-		} else if once, ok := apart(&v.View); ok {
+		} else if once, ok := apart(&v.View, b.gs.singly(b.dtype(id))); ok {
 			v = b.gs.b.Copy(b.dtype(id), Value{v.Buf, once})
 			v.View = v.View.Expand(dims)
 		} else if repeated, ok := repeat(&v.View); ok && !b.g.reduced {

@@ -91,6 +91,13 @@ type Brief interface {
 	BriefKernels()
 }
 
+// Singly is a Backend whose kernels read elements of some dtypes one by one where they lie apart, which takes
+// longer than to read a copy of them in order.
+type Singly interface {
+	Backend
+	ReadsSingly(d ir.DType) bool
+}
+
 // Groups holds the instructions of a Program that wait to become kernels.
 type Groups struct {
 	p       *graph.Program
@@ -109,6 +116,7 @@ type Groups struct {
 	args      []Arg   // scratch of fromTemplate, and so is kernel, for a Brief backend
 	kernel    Kernel
 	brief     bool
+	singly    func(d ir.DType) bool // of a Singly backend
 	steps     Slab[int]
 
 	records *Script // takes what is decided, if not nil
@@ -134,6 +142,10 @@ func newGroups(p *graph.Program, u *Uses, b Backend) *Groups {
 		places: map[graph.ID]Value{}, ref: make([]int32, len(p.Shapes)), adding: -1,
 	}
 	_, gs.brief = b.(Brief)
+	gs.singly = func(ir.DType) bool { return false }
+	if s, ok := b.(Singly); ok {
+		gs.singly = s.ReadsSingly
+	}
 	if t, ok := b.(Templated); ok {
 		gs.templates = t.Templates()
 	} else {

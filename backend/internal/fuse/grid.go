@@ -101,11 +101,12 @@ func reducedMerge(v *strided.View, mask *[ir.MaxRank]bool) bool {
 
 // apartUses is how often the elements of an operand are read where a copy of them in the order of the
 // columns takes less time than to read them one by one.
-const apartUses = 8
+// Where they are read singly at any rate, so it does but for fewSingly elements.
+const apartUses, fewSingly = 8, 1 << 10
 
 // apart returns the elements of an operand once each, if they lie apart along the last dimension and are
-// used often enough to be copied.
-func apart(v *strided.View) (once strided.View, ok bool) {
+// used often enough to be copied, or are read singly otherwise.
+func apart(v *strided.View, singly bool) (once strided.View, ok bool) {
 	last := 0
 	for d, n := range v.Dims[:v.Rank] {
 		if n > 1 {
@@ -113,7 +114,7 @@ func apart(v *strided.View) (once strided.View, ok bool) {
 		}
 	}
 	once, uses := usedOnce(v)
-	return once, uses >= apartUses && last != 0 && last != 1
+	return once, (uses >= apartUses || singly && once.Len() > fewSingly) && last != 0 && last != 1
 }
 
 // usedOnce returns the elements of an operand once each, and how often each is used.
