@@ -59,6 +59,18 @@ func SmallSolve(t []float64, n, row, col int, x []float64, cols int, upper, unit
 			i = n - 1 - c
 			first, last = i+1, n
 		}
+		if cols == 1 {
+			sum, at := x[i], i*row+first*col
+			for _, v := range x[first:last] {
+				sum = math.FMA(-t[at], v, sum)
+				at += col
+			}
+			if !unit {
+				sum /= t[i*(row+col)]
+			}
+			x[i] = sum
+			continue
+		}
 		to := x[i*cols:][:cols]
 		for k := first; k < last; k++ {
 			less(to, x[k*cols:][:cols], t[i*row+k*col])
@@ -69,4 +81,32 @@ func SmallSolve(t []float64, n, row, col int, x []float64, cols int, upper, unit
 			}
 		}
 	}
+}
+
+// Determinant3 returns the determinant of three rows that adjoin: the product of the pivots that SmallLU of the
+// transposed matrix leaves, and of -1 for each exchange.
+func Determinant3(x []float64) float64 {
+	_ = x[8]
+	a, b, c := [3]float64{x[0], x[3], x[6]}, [3]float64{x[1], x[4], x[7]}, [3]float64{x[2], x[5], x[8]}
+	sign, most := 1.0, math.Abs(a[0])
+	second, third := math.Abs(b[0]), math.Abs(c[0])
+	switch {
+	case third > most && !(second >= third):
+		a, c, sign = c, a, -1
+	case second > most:
+		a, b, sign = b, a, -1
+	}
+	det := sign * a[0]
+	if a[0] != 0 {
+		f, g := b[0]/a[0], c[0]/a[0]
+		b[1], b[2] = math.FMA(-f, a[1], b[1]), math.FMA(-f, a[2], b[2])
+		c[1], c[2] = math.FMA(-g, a[1], c[1]), math.FMA(-g, a[2], c[2])
+	}
+	if math.Abs(c[1]) > math.Abs(b[1]) {
+		b, c, det = c, b, -det
+	}
+	if det *= b[1]; b[1] != 0 {
+		c[2] = math.FMA(-(c[1] / b[1]), b[2], c[2])
+	}
+	return det * c[2]
 }

@@ -3,6 +3,7 @@ package dense
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -43,6 +44,35 @@ func TestSmall(t *testing.T) {
 				Solve(m.Transposed(), want, upper, unit)
 				same(t, "solution by the transposed triangle", x, want)
 			}
+		}
+	}
+}
+
+// TestDeterminant3 holds it to the factors of the transposed matrix, bit for bit, with ties of pivots, zeros
+// and numbers that are not finite.
+func TestDeterminant3(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	values := []float64{0, math.Copysign(0, -1), 1, -1, 2, 0.5, -3, math.NaN(), math.Inf(1), 0x1p-1070}
+	for i := range 20000 {
+		x, lu := make([]float64, 9), make([]float64, 9)
+		for j := range x {
+			if x[j] = values[rng.IntN(len(values))]; i%4 == 0 {
+				x[j] = rng.NormFloat64()
+			} else if i%4 == 1 {
+				x[j] = values[rng.IntN(7)]
+			}
+			lu[j%3*3+j/3] = x[j]
+		}
+		var pivots [3]int
+		SmallLU(lu, 3, 3, pivots[:])
+		want := 1.0
+		for j, p := range pivots {
+			if want *= lu[j*4]; p != j {
+				want = -want
+			}
+		}
+		if got := Determinant3(x); math.Float64bits(got) != math.Float64bits(want) && (got == got || want == want) {
+			t.Fatalf("determinant of %v is %v, want %v", x, got, want)
 		}
 	}
 }

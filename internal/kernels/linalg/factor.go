@@ -18,7 +18,7 @@ var families = map[ir.Op]family{
 	aten.LinalgLUFactorEx:         {core: []int{2}, make: factor},
 	aten.LUUnpack:                 {core: []int{2, 1}, move: unpack, cost: unpackCost},
 	aten.LinalgLUSolve:            {core: []int{2, 1, 2}, make: solveFactored, cost: solveCost},
-	aten.LinalgDet:                {core: []int{2}, make: determinant, vectors: true},
+	aten.LinalgDet:                {core: []int{2}, make: determinant, room: determinantRoom, vectors: true},
 	aten.LinalgSolveTriangular:    {core: []int{2, 2}, make: solveTriangular},
 	aten.Geqrf:                    {core: []int{2}, make: reflect},
 	aten.LinalgHouseholderProduct: {core: []int{2, 1}, make: product},

@@ -183,11 +183,16 @@ func (c *Call) computer() (one func(in, out [][]byte, b int) error, done func())
 	}
 	x, y := own.in, own.out
 	return func(in, out [][]byte, b int) error {
-		for i, o := range c.in {
+		for i := range c.in {
+			o := &c.in[i]
 			x[i] = o.read(x[i], o.bytes(in[i], b))
 		}
-		for i, o := range c.out {
-			if o.dtype == ir.F64 && !o.none {
+		for i := range c.out {
+			o := &c.out[i]
+			if o.none {
+				continue
+			}
+			if o.dtype == ir.F64 {
 				y[i] = numbers[float64](o.bytes(out[i], b))
 			}
 			clear(y[i])
@@ -195,8 +200,8 @@ func (c *Call) computer() (one func(in, out [][]byte, b int) error, done func())
 		if err := c.kernel(by, x, y); err != nil {
 			return err
 		}
-		for i, o := range c.out {
-			if !o.none {
+		for i := range c.out {
+			if o := &c.out[i]; !o.none && o.dtype != ir.F64 {
 				o.write(o.bytes(out[i], b), y[i])
 			}
 		}
@@ -252,6 +257,11 @@ func (o *operand) read(x []float64, data []byte) []float64 {
 	case ir.F32:
 		dense.Widen(x, numbers[float32](data))
 		return x
+	case ir.I32: // pivots
+		for i, v := range numbers[int32](data) {
+			x[i] = float64(v)
+		}
+		return x
 	}
 	for i := range x {
 		if o.dtype.IsFloat() {
@@ -263,13 +273,17 @@ func (o *operand) read(x []float64, data []byte) []float64 {
 	return x
 }
 
-// write writes the numbers x to data, where those of float64 are already.
+// write writes the numbers x to data.
 func (o *operand) write(data []byte, x []float64) {
 	switch o.dtype {
-	case ir.F64:
-		return
 	case ir.F32:
 		dense.Narrow(numbers[float32](data), x)
+		return
+	case ir.I32: // pivots and what is known of a matrix
+		to := numbers[int32](data)
+		for i, v := range x {
+			to[i] = int32(v)
+		}
 		return
 	}
 	to := data[:0]
