@@ -3,6 +3,7 @@ package dense
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
@@ -142,6 +143,61 @@ func TestGeneralOfKnown(t *testing.T) {
 		a.at(2, 3)[0] = bad
 		if _, _, _, ok := General(a, true, epsilon); ok {
 			t.Errorf("values of a matrix with %v", bad)
+		}
+	}
+}
+
+// TestGeneralOfTwo has real values, pairs and equal ones, and matrices that it leaves to General.
+func TestGeneralOfTwo(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for i := range 5000 {
+		x := make([]float64, 4)
+		for j := range x {
+			x[j] = rng.NormFloat64()
+		}
+		switch i % 5 {
+		case 1:
+			x[3] = x[0]
+		case 2:
+			x[1], x[2] = 1, -1
+			x[3] = x[0] + 2*float64(i%3) // with 2 the values are equal
+		case 3:
+			for j := range x {
+				x[j] = float64(rng.IntN(3) - 1)
+			}
+		case 4:
+			x[0], x[3] = math.Ldexp(x[0], rng.IntN(60)-30), math.Ldexp(x[3], rng.IntN(60)-30)
+		}
+		a := New(2, 2)
+		copy(a.row(0), x[:2])
+		copy(a.row(1), x[2:])
+		r, ok := GeneralOfTwo(x)
+		if near := math.Abs(x[1]) <= unevenness*math.Abs(x[2]) && math.Abs(x[2]) <= unevenness*math.Abs(x[1]) && x[1] != 0; ok != near {
+			t.Fatalf("%v: found %v", x, ok)
+		}
+		if !ok {
+			continue
+		}
+		v := New(2, 2)
+		copy(v.row(0), r.Vectors[:2])
+		copy(v.row(1), r.Vectors[2:])
+		checkGeneral(t, fmt.Sprint(x), a, r.Re[:], r.Im[:], v)
+		re, im, _, _ := General(a, false, epsilon)
+		size := math.Abs(x[0]) + math.Abs(x[1]) + math.Abs(x[2]) + math.Abs(x[3])
+		for j := range re {
+			// Values that are nearly equal are known to the root of the precision.
+			if math.Hypot(re[j]-r.Re[j], im[j]-r.Im[j]) > 1e-7*size {
+				t.Fatalf("%v: value %d is %v %v, want %v %v", x, j, r.Re[j], r.Im[j], re[j], im[j])
+			}
+		}
+	}
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e200, 1e-200} {
+		for j := range 4 {
+			x := []float64{1, 2, 3, 4}
+			x[j] = bad
+			if _, ok := GeneralOfTwo(x); ok != (bad == 1e-200 && j%3 == 0) {
+				t.Errorf("%v: found %v", x, ok)
+			}
 		}
 	}
 }

@@ -240,36 +240,51 @@ func symmetric(a ir.Args) kernel {
 func general(a ir.Args) kernel {
 	n := a.In[0].Dim(-1)
 	return func(by *parallel.Limiter, in, out [][]float64) error {
+		if n == 2 {
+			if r, ok := dense.GeneralOfTwo(in[0]); ok {
+				putGeneral(out, r.Re[:], r.Im[:], r.Vectors[:], n)
+				return nil
+			}
+		}
 		m := dense.Borrow(in[0], n, n, by)
 		re, im, v, ok := dense.General(m, out[1] != nil, exact(a.In[0].DType()))
 		m.Free()
 		if !ok {
 			return errNotConverged
 		}
-		for j := range re {
-			if out[0] != nil {
-				out[0][2*j], out[0][2*j+1] = re[j], im[j]
-			}
-			if v == nil {
-				continue
-			}
-			// A pair of conjugates has its real and its imaginary part in two rows.
-			row, sign := j, 0.0
-			if im[j] > 0 {
-				sign = 1
-			} else if im[j] < 0 {
-				row, sign = j-1, -1
-			}
-			for i, f := range v.Row(row) {
-				out[1][2*(i*n+j)] = f
-			}
-			if sign != 0 {
-				for i, f := range v.Row(row + 1) {
-					out[1][2*(i*n+j)+1] = sign * f
-				}
+		if v == nil {
+			v = new(dense.Matrix)
+		}
+		putGeneral(out, re, im, v.Data, v.Stride)
+		return nil
+	}
+}
+
+// putGeneral writes eigenvalues, and vectors that lie stride apart where they are wanted.
+func putGeneral(out [][]float64, re, im, v []float64, stride int) {
+	n := len(re)
+	for j := range re {
+		if out[0] != nil {
+			out[0][2*j], out[0][2*j+1] = re[j], im[j]
+		}
+		if out[1] == nil {
+			continue
+		}
+		// A pair of conjugates has its real and its imaginary part in two rows.
+		row, sign := j, 0.0
+		if im[j] > 0 {
+			sign = 1
+		} else if im[j] < 0 {
+			row, sign = j-1, -1
+		}
+		for i, f := range v[row*stride:][:n] {
+			out[1][2*(i*n+j)] = f
+		}
+		if sign != 0 {
+			for i, f := range v[(row+1)*stride:][:n] {
+				out[1][2*(i*n+j)+1] = sign * f
 			}
 		}
-		return nil
 	}
 }
 
