@@ -90,6 +90,20 @@ func (g *gen) body(p *pass, copies int) {
 	g.unit = 0
 }
 
+// lastTwo lowers a copy of the varying part of a pass and the tail behind it.
+func (g *gen) lastTwo(p *pass) {
+	folds := make([][][]val, len(p.reds))
+	g.unit = 0
+	g.bodyOf(p, folds)
+	g.unit, g.tail = 1, true
+	g.startTail()
+	g.bodyOf(p, folds)
+	for i, r := range p.reds {
+		g.accumulate(r, folds[i])
+	}
+	g.unit, g.tail = 0, false
+}
+
 // bodyOf lowers one copy and adds what it gives to reductions.
 func (g *gen) bodyOf(p *pass, folds [][][]val) {
 	for _, arg := range p.ahead {
@@ -206,10 +220,19 @@ func (g *gen) columnLoop(p *pass, r *regions) {
 	if r.pair != nil {
 		g.countedLoop(r.pair, 2)
 	}
+	done := a.Label()
+	if r.last != nil {
+		alone := a.Label()
+		a.Lea(x64.RAX, x64.At(column, int32(g.lanes)))
+		a.ArithLoad(x64.Cmp, x64.RAX, inFrame(frameCols))
+		a.JumpIf(x64.GreatEq, alone)
+		g.flush(r.last)
+		a.Jump(done)
+		a.Bind(alone)
+	}
 	if r.copies > 1 {
 		g.countedLoop(r.single, 1)
 	}
-	done := a.Label()
 	a.ArithLoad(x64.Cmp, column, inFrame(frameCols))
 	a.JumpIf(x64.GreatEq, done)
 	g.flush(r.tail)

@@ -14,32 +14,33 @@ type regions struct {
 	start                      region // accumulators, once for the line
 	hoisted                    region // once a row
 	main, stream, single, tail region
-	pair                       region // two copies, where main has more and vectors take turns
+	pair                       region // two copies, where main has more and vectors are taken two at a time
+	last                       region // a copy and the tail, where vectors are taken two at a time
 	finals                     region
 }
 
 // lowerPass lowers all regions of a pass of which a line is a row or everything.
 func (g *gen) lowerPass(p *pass) *regions {
 	r := &regions{copies: 1}
-	turns := 1
+	paired := false
 	r.start = g.capture(func() {
 		for _, red := range p.reds {
 			g.start(red, red.turns())
-			turns = max(turns, red.turns())
+			paired = paired || red.paired
 		}
 	})
 	r.hoisted = g.capture(func() { g.hoist(p) })
 	r.single = g.capture(func() { g.body(p, 1) })
 	r.main = r.single
 	r.copies, r.held = g.copiesOf(r.single)
-	if turns > 1 && r.copies%turns != 0 {
-		r.copies, r.held = turns, 0
+	if paired && r.copies%2 != 0 {
+		r.copies, r.held = 2, 0
 	}
 	if r.copies > 1 {
 		r.main = g.capture(func() { g.body(p, r.copies) })
 	}
-	if turns > 1 && r.copies > turns {
-		r.pair = g.capture(func() { g.body(p, turns) })
+	if paired && r.copies > 2 {
+		r.pair = g.capture(func() { g.body(p, 2) })
 	}
 	for _, v := range p.Body {
 		if in := &g.k.Instrs[v]; in.Code == loop.Store && g.streams(in.Arg) && r.stream == nil {
@@ -54,6 +55,9 @@ func (g *gen) lowerPass(p *pass) *regions {
 		g.body(p, 1)
 	})
 	g.tail = false
+	if paired {
+		r.last = g.capture(func() { g.lastTwo(p) })
+	}
 	r.finals = g.capture(func() { g.finals(p, 0) })
 	return r
 }

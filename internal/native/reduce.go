@@ -13,9 +13,11 @@ import (
 // others like them. Sums and products of f32 are kept in f64: an accumulator
 // never loses more than f32 holds, and the error of a sum of n elements is below
 //
-//	n·2⁻⁵³·Σ|x|
+//	(2⁻²⁴ + n·2⁻⁵³)·Σ|x|
 //
-// and 2⁻²⁴ of the result for its own rounding. Sums of narrower floats may be kept in f32
+// and 2⁻²⁴ of the result for its own rounding. The first is since of vectors along columns two at a time are
+// added up as f32s, which saves half of the conversions; it is not there for products and along rows.
+// Sums of narrower floats may be kept in f32
 // (loop.NarrowSum), which is as fast again. Floats are folded in the order of
 // the lines, however often the body is repeated in its loop: what else is in the
 // kernel does not change a sum.
@@ -35,8 +37,9 @@ type reduction struct {
 	// early says that copies may be joined before they meet the accumulator: the
 	// order does not matter.
 	early bool
-	// paired says that along columns every second vector has another accumulator: additions to one wait
-	// for each other longer than vectors take to load.
+	// paired says that vectors along columns are taken two at a time, so that a sum does not depend on how
+	// many copies its body has. Those of f32 are added up before they are made f64. Others have two
+	// accumulators: additions to one wait for each other longer than vectors take to load.
 	paired bool
 	arg    bool
 }
@@ -58,7 +61,7 @@ func (g *gen) newReduction(v loop.Value) *reduction {
 	case aten.Sum:
 		pair(numeric(d, aten.Add))
 		r.double, r.early = d == ir.F32 && in.Bits != loop.NarrowSum, !d.IsFloat()
-		r.paired = d.IsFloat() && !r.double && g.k.Axis != loop.Rows
+		r.paired = d.IsFloat() && g.k.Axis != loop.Rows
 	case aten.Prod:
 		pair(numeric(d, aten.Mul))
 		r.double, r.early, r.identity = d == ir.F32, !d.IsFloat(), oneOf(d)
@@ -86,7 +89,7 @@ func (g *gen) newReduction(v loop.Value) *reduction {
 
 // turns returns how many accumulators vectors along columns go to in turn.
 func (r *reduction) turns() int {
-	if r.paired {
+	if r.paired && !r.double {
 		return 2
 	}
 	return 1
@@ -193,16 +196,17 @@ func (g *gen) folded(r *reduction) []val {
 }
 
 // accumulate folds what the copies of the body gave into the accumulators: those
-// of a line along columns into one, after joining them as a tree, or into two in turn. Before a tail
-// there is an even number of vectors or one more, so that the tail is the second.
+// of a line along columns into one, after joining them as a tree or two at a time, or into two in turn. Before a tail
+// there is an even number of vectors, or one more that is not in this region, so that the tail is the second.
 func (g *gen) accumulate(r *reduction, xs [][]val) {
+	copies := len(xs)
 	if g.k.Axis == loop.Rows {
 		for u, x := range xs {
 			g.foldInto(r, r.acc[u], x)
 		}
 		return
 	}
-	for r.early && len(xs) > 1 {
+	for (r.early || r.paired && r.double && len(xs) == copies) && len(xs) > 1 {
 		var joined [][]val
 		for i := 0; i+1 < len(xs); i += 2 {
 			joined = append(joined, r.fold(g, xs[i], xs[i+1]))
@@ -213,7 +217,7 @@ func (g *gen) accumulate(r *reduction, xs [][]val) {
 		xs = joined
 	}
 	first := 0
-	if g.tail {
+	if g.tail && copies == 1 {
 		first = 1
 	}
 	for i, x := range xs {
