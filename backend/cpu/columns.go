@@ -23,9 +23,9 @@ func columnsToImage[T float32 | float64](c *call, round func([]T)) {
 	x, out, m := c.dense(c.Operands[0]), c.result(), c.l.mem
 	size, taps := g.In[0]*g.In[1], g.Kernel[0]*g.Kernel[1]*g.Windows[0]*g.Windows[1]
 	c.emit(out.n/max(size, 1), c.l.grain(0.5*float64(size+taps)), []operand{out}, []operand{x}, func(lo, hi int) {
-		line := make([]T, g.In[1])
+		scratch := make([]T, g.Scratch())
 		for p := lo; p < hi; p++ {
-			pool.ToImage(g, elementsOf[T](m, out, p, size), elementsOf[T](m, x, p, taps), line, round)
+			pool.ToImage(g, elementsOf[T](m, out, p, size), elementsOf[T](m, x, p, taps), scratch, round)
 		}
 	})
 }
