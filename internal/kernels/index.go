@@ -356,6 +356,10 @@ func SelectElements[T strided.Bits](dst, x []T, index []int64, v *strided.View) 
 // which is added in index order.
 func IndexAdd[T Number](dst []T, index []int64, source []T, size, inner, lo, hi int) {
 	n := len(index)
+	if inner == 1 && n > 0 && n <= shortLine {
+		addShortLines(dst[lo*size:hi*size], index, source[lo*n:hi*n], size)
+		return
+	}
 	if inner == 1 {
 		for ; lo < hi; lo++ {
 			addEach(dst[lo*size:(lo+1)*size], index, source[lo*n:(lo+1)*n])

@@ -102,3 +102,18 @@ func addShortRows[T Number](dst []T, index []int64, source []T, size, n, stride 
 		}
 	}
 }
+
+// addShortLines adds the elements of lines of source, one for each of an index, to those of lines of dst, of
+// size each, that the index selects, in its order.
+func addShortLines[T Number](dst []T, index []int64, source []T, size int) {
+	for _, ix := range index {
+		checked(ix, size)
+	}
+	width := unsafe.Sizeof(*new(T))
+	for n := len(index); len(source) > 0; dst, source = dst[size:], source[n:] {
+		line := unsafe.Pointer(unsafe.SliceData(dst[:size]))
+		for j, v := range source[:n] {
+			*(*T)(unsafe.Add(line, uintptr(index[j])*width)) += v
+		}
+	}
+}
