@@ -12,6 +12,9 @@ import (
 // of the list, or an index before the first bag, makes it panic with an IndexError.
 func Find(of, bounds, sizes, indices, offsets []int64, padding int64) {
 	n, count := len(sizes), len(indices)
+	if padding < 0 && findOrdered(of, bounds, sizes, offsets) {
+		return
+	}
 	clear(of)
 	for _, start := range offsets[:n] {
 		if uint64(start) > uint64(count) {
@@ -50,6 +53,36 @@ func Find(of, bounds, sizes, indices, offsets []int64, padding int64) {
 	}
 }
 
+// findOrdered is Find where no index is padding and each bag begins no earlier than the one before, the first of
+// them at 0. It reports false, and what it has set is to be set again, for others.
+func findOrdered(of, bounds, sizes, offsets []int64) bool {
+	n, count := len(sizes), int64(len(of))
+	if n == 0 || len(bounds) != n+1 || offsets[0] != 0 {
+		return false
+	}
+	end := count
+	if len(offsets) > n {
+		end = min(max(offsets[n], 0), count)
+	}
+	for bag := range n {
+		from, to := offsets[bag], count
+		if bag+1 < n {
+			to = offsets[bag+1]
+		}
+		if from > to || to > count {
+			return false
+		}
+		part := of[from:to]
+		for i := range part {
+			part[i] = int64(bag)
+		}
+		bounds[bag] = min(from, end)
+		sizes[bag] = min(to, end) - bounds[bag]
+	}
+	bounds[n] = end
+	return true
+}
+
 // Table is what bags name rows of.
 type Table[E vec.Element] struct {
 	Rows  []E // [rows, Width]
@@ -74,13 +107,13 @@ func (t *Table[E]) check(at int64) {
 	}
 }
 
-// checkAll checks the indices of a bag and reports whether all rows count.
-func (t *Table[E]) checkAll(bag []int64) bool {
+// allCount reports whether a bag has no index but of rows that count. The table has so many.
+func (t *Table[E]) allCount(bag []int64, rows uint64) bool {
+	padding := uint64(t.Padding) // beyond all rows if there is none
 	for _, at := range bag {
-		if t.Padding >= 0 && at == t.Padding {
+		if uint64(at) >= rows || uint64(at) == padding {
 			return false
 		}
-		t.check(at)
 	}
 	return true
 }
@@ -89,9 +122,10 @@ func (t *Table[E]) checkAll(bag []int64) bool {
 // number in scales unless that is nil, and with sizes to their means.
 func Sums[A vec.Float, E vec.Element](dst []A, t *Table[E], indices, bounds []int64, scales []A, sizes []int64, lo, hi int) {
 	wide := make([]A, t.Width)
+	rows := uint64(len(t.Rows) / max(t.Width, 1))
 	for bag := lo; bag < hi; bag++ {
 		out, part := dst[bag*t.Width:][:t.Width], indices[bounds[bag]:bounds[bag+1]]
-		if scales != nil || !t.checkAll(part) || !sum(out, t.Rows, part) {
+		if scales != nil || !t.allCount(part, rows) || !sum(out, t.Rows, part) {
 			clear(out)
 			for i, at := range part {
 				row, ok := t.row(at)

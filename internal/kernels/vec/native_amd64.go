@@ -159,8 +159,12 @@ const rowsMost = 64 << 10
 
 // sumRowsNative does the columns of whole vectors, unless there are too many rows, and returns how many.
 func sumRowsNative[T float32 | BF16 | F16](dst []float32, rows []T, index []int64) int {
-	end, each := whole(len(dst)), rowsMost/max(len(index), 1)
-	if each = whole(each); each == 0 || len(index) == 0 {
+	end := whole(len(dst))
+	each := end
+	if len(index)*end > rowsMost {
+		each = whole(rowsMost / len(index))
+	}
+	if each == 0 || len(index) == 0 {
 		return 0
 	}
 	for c := 0; c < end; c += each {
@@ -198,7 +202,7 @@ func whole(n int) int {
 	if level == none {
 		return 0
 	}
-	return n / lanes() * lanes()
+	return n &^ (lanes() - 1)
 }
 
 // greatestNative returns the loops for a type other than float32.
