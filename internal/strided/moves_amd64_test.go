@@ -91,7 +91,7 @@ func checkSeconds[T Bits](t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 7))
 	for _, with := range []bool{vectors, false} {
 		vectors = with
-		for _, n := range []int{0, 1, 2, 4, 5, 8, 9, 16, 17, 100} {
+		for _, n := range []int{0, 1, 2, 4, 5, 8, 9, 16, 17, 100, 256, 257, 600} {
 			thirds := random[T](rng, max(0, 3*n-2))
 			one := make([]T, n+8)
 			third(one[:n], thirds)
