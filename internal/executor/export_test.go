@@ -11,12 +11,13 @@ func SetAtOnce(d time.Duration) (before time.Duration) {
 // Joined reports whether two sessions have one lock.
 func (s *Session) Joined(other *Session) bool { return s.joined(other) }
 
-// Prompt reports whether a caller runs by itself what took so long last, after which it paused so long.
-func Prompt(took, pause time.Duration) bool {
+// Prompt reports whether a caller, alone or beside other sessions, runs by itself what took so long last, after
+// which it paused so long.
+func Prompt(took, pause time.Duration, alone bool) bool {
 	var p pace
 	p.took.Store(int64(took))
 	p.pause.Store(int64(pause))
-	return p.prompt()
+	return p.prompt(alone)
 }
 
 // Longest is the longest run that a caller takes on because it would only wait.

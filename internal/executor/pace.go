@@ -19,10 +19,11 @@ var atOnce = 10 * time.Microsecond
 // wait otherwise. What it asks of the session is answered later by so much if it does not.
 const longest = 200 * time.Microsecond
 
-// prompt reports whether the caller loses nothing by running the computation by itself.
-func (p *pace) prompt() bool {
+// prompt reports whether the caller loses nothing by running the computation by itself. Beside other sessions it
+// would keep their goroutines from its processor, and be taken off it with the device's lock.
+func (p *pace) prompt(alone bool) bool {
 	took, pause := time.Duration(p.took.Load()), time.Duration(p.pause.Load())
-	return took > 0 && (took <= atOnce/2 || took <= longest && pause > 0 && pause <= atOnce)
+	return took > 0 && (took <= atOnce/2 || alone && took <= longest && pause > 0 && pause <= atOnce)
 }
 
 // epoch is what pauses are counted from.

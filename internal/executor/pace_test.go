@@ -8,25 +8,28 @@ import (
 )
 
 // A caller runs by itself what takes no longer than another goroutine takes to begin, and what it would
-// only wait for, unless that is long.
+// only wait for, unless that is long or other sessions compute beside it.
 func TestPrompt(t *testing.T) {
 	const us = time.Microsecond
 	for _, c := range []struct {
 		took, pause time.Duration
+		alone       bool
 		prompt      bool
 	}{
-		{0, 0, false}, // before the first run
-		{0, us, false},
-		{5 * us, 0, true},
-		{5 * us, time.Hour, true},
-		{10 * us, 0, false}, // nobody knows what the caller does next
-		{10 * us, 10 * us, true},
-		{10 * us, 11 * us, false},
-		{executor.Longest, us, true},
-		{executor.Longest + 1, us, false},
+		{0, 0, true, false}, // before the first run
+		{0, us, true, false},
+		{5 * us, 0, true, true},
+		{5 * us, time.Hour, true, true},
+		{10 * us, 0, true, false}, // nobody knows what the caller does next
+		{10 * us, 10 * us, true, true},
+		{10 * us, 11 * us, true, false},
+		{executor.Longest, us, true, true},
+		{executor.Longest + 1, us, true, false},
+		{5 * us, 0, false, true},
+		{10 * us, us, false, false},
 	} {
-		if got := executor.Prompt(c.took, c.pause); got != c.prompt {
-			t.Errorf("after a run of %v and a pause of %v: %v, want %v", c.took, c.pause, got, c.prompt)
+		if got := executor.Prompt(c.took, c.pause, c.alone); got != c.prompt {
+			t.Errorf("after a run of %v and a pause of %v, alone %v: %v, want %v", c.took, c.pause, c.alone, got, c.prompt)
 		}
 	}
 }

@@ -100,7 +100,8 @@ type run struct {
 // has run when schedule returns.
 func (s *Session) schedule(a *Async, j *syncJob) {
 	r := &run{Async: a, c: s.core, held: j.held, ref: j.ref, vars: j.vars}
-	prompt, p := r.prompt(), j.ref.Value().pace
+	alone := s.core.latest.Swap(s.id+1) == s.id+1
+	prompt, p := r.prompt(alone), j.ref.Value().pace
 	j.held, j.ref = nil, nil
 	if prompt {
 		r.execute()
@@ -115,9 +116,9 @@ func (s *Session) schedule(a *Async, j *syncJob) {
 
 // prompt reports whether the caller may run the computation by itself: it loses nothing by that, and the
 // computation waits for nothing and calls nothing of the user's.
-func (r *run) prompt() bool {
+func (r *run) prompt(alone bool) bool {
 	m := r.ref.Value()
-	if !m.pace.prompt() {
+	if !m.pace.prompt(alone) {
 		return false
 	}
 	if m.idle == nil || r.c.cfg.Hooks.Observe != nil || !m.idle() {

@@ -84,6 +84,7 @@ type core struct {
 	stats    stats
 	nextID   atomic.Uint64
 	sessions atomic.Uint64                    // made so far
+	latest   atomic.Uint64                    // 1 + the id of the session that had something scheduled last
 	events   atomic.Pointer[tracefile.Writer] // nil unless TraceEvents is on
 	// decompositions is shared by the sessions' recorders and by compilations.
 	decompositions *ir.Decompositions
