@@ -49,10 +49,6 @@ func maxPoolND(b *Builder, a Args, n int) []Value {
 	return b.Call(opMaxPoolWithIndices, []any{a.In[0], kernel, poolStride(a, n, kernel), spread(a, "padding", n), spread(a, "dilation", n), a.Bool("ceil_mode")})
 }
 
-// shortRows is from how long rows of volumes on windows that tile them are summed up as tiles: of shorter rows a tile
-// is a few elements here and there, and sums over depths and then over windows of planes go along more.
-const shortRows = 64
-
 // avgPoolND sums windows and divides by their counts, which are constants.
 func avgPoolND(b *Builder, a Args, n int) []Value {
 	requirePoolRank(a, n)
@@ -82,13 +78,7 @@ func avgPoolND(b *Builder, a Args, n int) []Value {
 		whole = whole && p.Padding[i] == 0 && p.Stride[i] == p.Kernel[i] && p.OutDims[i]*p.Kernel[i] <= p.InDims[i]
 	}
 	var y Value
-	if whole && n == 3 && x.Dim(-1) < shortRows {
-		x = b.sumTile(b.Slice(x, lead, 0, p.OutDims[0]*p.Kernel[0], 1), lead, p.OutDims[0])
-		y = b.sumWindows(x, &Pool{
-			Spatial: 2, Kernel: [3]int{p.Kernel[1], p.Kernel[2]}, Stride: [3]int{p.Stride[1], p.Stride[2]}, Dilation: [3]int{1, 1},
-			InDims: [3]int{p.InDims[1], p.InDims[2]}, OutDims: [3]int{p.OutDims[1], p.OutDims[2]},
-		})
-	} else if whole {
+	if whole {
 		for i := range n {
 			x = b.Slice(x, lead+i, 0, p.OutDims[i]*p.Kernel[i], 1)
 		}
