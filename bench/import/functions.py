@@ -1,32 +1,11 @@
 """Functions that bench/import --functions times: small pieces of programs, in sizes that no table of ops has.
 
-A file of this kind has a dictionary CASES of names and functions without arguments, each of which returns a
-function of tensors and its arguments. They are drawn after torch.manual_seed(0).
+cases.py says what a file of this kind has.
 """
 import torch
 import torch.nn.functional as F
 
-CASES = {}
-
-
-def case(make):
-    CASES[make.__name__] = make
-    return make
-
-
-def rand(*dims, dtype=torch.float32):
-    return torch.randn(*dims).to(dtype)
-
-
-def ints(high, *dims, dtype=torch.int64):
-    return torch.randint(high, dims, dtype=dtype)
-
-
-def simple(name, f, *make):
-    CASES[name] = lambda: (f, tuple(m() for m in make))
-
-
-BF16, F16, F64 = torch.bfloat16, torch.float16, torch.float64
+from cases import BF16, CASES, F16, F64, ints, rand, simple
 
 # Selection and order.
 simple("topk_64x50000_k50", lambda x: torch.topk(x, 50), lambda: rand(64, 50000))

@@ -1,39 +1,13 @@
 """More functions that bench/import --functions times: parts of models for language, pictures and sound, and what is
-computed before and after them. The form is that of functions.py.
+computed before and after them. cases.py says what a file of this kind has.
 """
 import math
 
 import torch
 import torch.nn.functional as F
 
-CASES = {}
+from cases import BF16, CASES, F16, F64, ints, program, rand, simple, uniform
 
-
-def rand(*dims, dtype=torch.float32):
-    return torch.randn(*dims).to(dtype)
-
-
-def uniform(*dims, dtype=torch.float32):
-    return torch.rand(*dims).to(dtype)
-
-
-def ints(high, *dims, dtype=torch.int64):
-    return torch.randint(high, dims, dtype=dtype)
-
-
-def simple(name, f, *make):
-    CASES[name] = lambda: (f, tuple(m() for m in make))
-
-
-def program(*make):
-    """Makes a function that is too long for a line a case by its own name."""
-    def named(f):
-        simple(f.__name__, f, *make)
-        return f
-    return named
-
-
-BF16, F16, F64 = torch.bfloat16, torch.float16, torch.float64
 U8, I8, I32 = torch.uint8, torch.int8, torch.int32
 
 

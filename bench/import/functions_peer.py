@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 
 torch.set_num_threads(threads)
 torch.set_grad_enabled(False)
+sys.path.insert(0, os.path.dirname(file))  # where cases.py is
 spec = importlib.util.spec_from_file_location("functions", file)
 functions = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(functions)
