@@ -44,16 +44,7 @@ func TestIndexOutOfRange(t *testing.T) {
 			"rows' index_add": func() { IndexAdd(make([]float32, 6), []int64{1, bad}, make([]float32, 4), 3, 2, 0, 2) },
 			"index_add":       func() { IndexAdd(x, []int64{bad}, []uint8{1}, 3, 1, 0, 1) },
 		} {
-			func() {
-				defer func() {
-					err, _ := recover().(error)
-					var ie IndexError
-					if !errors.As(err, &ie) || ie != (IndexError{bad, 3}) {
-						t.Errorf("%s of %d: recovered %v", name, bad, err)
-					}
-				}()
-				f()
-			}()
+			refuses(t, name, bad, f)
 		}
 	}
 }
@@ -206,4 +197,17 @@ func TestScatterRows(t *testing.T) {
 	if want := []uint8{5, 6, 7, 8, 0, 0, 0, 0, 9, 10, 11, 12}; !slices.Equal(dst, want) {
 		t.Errorf("%v, want %v", dst, want)
 	}
+}
+
+// refuses looks that f panics with the error of an index that is not one of three.
+func refuses(t *testing.T, name string, bad int64, f func()) {
+	t.Helper()
+	defer func() {
+		err, _ := recover().(error)
+		var ie IndexError
+		if !errors.As(err, &ie) || ie != (IndexError{bad, 3}) {
+			t.Errorf("%s of %d: recovered %v", name, bad, err)
+		}
+	}()
+	f()
 }

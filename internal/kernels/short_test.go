@@ -1,7 +1,6 @@
 package kernels
 
 import (
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -89,16 +88,7 @@ func TestShortLinesOutOfRange(t *testing.T) {
 			"sums":         func() { ScatterReduce(make([]uint8, 6), index, make([]uint8, 4), &v, &l, CombineSum, true, nil, 0, 2) },
 			"index_select": func() { IndexSelect(make([]uint8, 8), make([]uint8, 6), index, 3, 1, 0, 8) },
 		} {
-			func() {
-				defer func() {
-					err, _ := recover().(error)
-					var ie IndexError
-					if !errors.As(err, &ie) || ie != (IndexError{bad, 3}) {
-						t.Errorf("%s of %d: recovered %v", name, bad, err)
-					}
-				}()
-				f()
-			}()
+			refuses(t, name, bad, f)
 		}
 	}
 }
