@@ -4055,6 +4055,59 @@ line:
 	JNZ        line
 	RET
 
+// func takeRowsAVX512(dst *byte, src *byte, index *int64, size int, bytes int, n int) int
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·takeRowsAVX512(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  index+16(FP), DX
+	MOVQ  size+24(FP), BX
+	MOVQ  bytes+32(FP), SI
+	MOVQ  n+40(FP), DI
+	MOVQ  SI, R8
+	DECQ  R8
+	ANDQ  $-64, R8
+	MOVQ  SI, R9
+	SUBQ  R8, R9
+	MOVQ  $-1, R10
+	CMPQ  R9, $0x40
+	JEQ   full
+	BZHIQ R9, R10, R10
+
+full:
+	KMOVQ R10, K1
+	XORQ  R9, R9
+
+row:
+	MOVQ  (DX)(R9*8), R10
+	CMPQ  R10, BX
+	JAE   end
+	IMULQ SI, R10
+	ADDQ  CX, R10
+	XORQ  R11, R11
+	CMPQ  R11, R8
+	JEQ   last
+
+vector:
+	VMOVDQU64 (R10)(R11*1), Z0
+	VMOVDQU64 Z0, (AX)(R11*1)
+	ADDQ      $0x40, R11
+	CMPQ      R11, R8
+	JLT       vector
+
+last:
+	VMOVDQU8.Z (R10)(R11*1), K1, Z0
+	VMOVDQU8   Z0, K1, (AX)(R11*1)
+	ADDQ       SI, AX
+	INCQ       R9
+	CMPQ       R9, DI
+	JLT        row
+
+end:
+	VZEROUPPER
+	MOVQ R9, ret+48(FP)
+	RET
+
 // func outerSinglesAVX2(dst *float32, src *float32, f float32, n int)
 // Requires: AVX, AVX2, FMA3, SSE
 TEXT ·outerSinglesAVX2(SB), NOSPLIT, $0-32

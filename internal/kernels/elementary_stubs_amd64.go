@@ -279,6 +279,12 @@ func putSumDoublesIndexed(dst *byte, src *byte, index *int64, size int, n int) i
 //go:noescape
 func prefetchLines(p *byte, n int)
 
+// takeRowsAVX512 sets row j of dst to the row of src that index[j] selects, for each j below n from 0 on, until index[j] is not
+// below size or below zero. Rows have so many bytes, above zero, and so is n. It returns how many were done.
+//
+//go:noescape
+func takeRowsAVX512(dst *byte, src *byte, index *int64, size int, bytes int, n int) int
+
 // outerSinglesAVX2 sets n vectors of 32 bytes, n above 0, to 0 plus f times those of src, rounded once.
 //
 //go:noescape

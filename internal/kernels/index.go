@@ -331,12 +331,8 @@ func IndexSelect[T strided.Bits](dst, x []T, index []int64, size, inner, lo, hi 
 			}
 			takeEach(to, from, part)
 			continue
-		} else {
-			for j, ix := range part {
-				p := checked(ix, size) * inner
-				copy(to[j*inner:(j+1)*inner], from[p:p+inner])
-			}
 		}
+		takeRows(to, from, part, size, inner)
 		lo += len(part)
 	}
 }

@@ -2,7 +2,11 @@
 
 package kernels
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/isa"
+)
 
 // nativeIndexLoops returns the loops over an index, which every such processor can run.
 func nativeIndexLoops() (l indexLoops) {
@@ -11,6 +15,14 @@ func nativeIndexLoops() (l indexLoops) {
 	l.addInts[4], l.addInts[8] = putSum4Indexed, putSum8Indexed
 	l.addSingles, l.addDoubles = putSumSinglesIndexed, putSumDoublesIndexed
 	return l
+}
+
+// nativeRowLoop returns the loop over rows, which needs masks of bytes.
+func nativeRowLoop() func(dst, src *byte, index *int64, size, bytes, n int) int {
+	if isa.AVX512() {
+		return takeRowsAVX512
+	}
+	return nil
 }
 
 // prefetchMost is how many lines of a row are asked for at a time.

@@ -131,6 +131,7 @@ func main() {
 	}
 	ramps()
 	indexed()
+	takeRows()
 	outer()
 	places()
 	GLOBL("elementaryConstants", RODATA|NOPTR)

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package kernels
+
+func guardedBytes(n int) []byte { return make([]byte, n) }
