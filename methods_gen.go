@@ -1222,7 +1222,8 @@ func (t *Tensor) Polygamma(n int) *Tensor {
 // Pow records ATen's pow: x to the power y, elementwise with broadcasting. Integers wrap; a
 // negative exponent of integers gives 0 but for bases 1 and -1, and is an error if it is a number.
 // Two bools are not defined. The numbers 2, 3 and, for floats, ±0.5, -1 and -2 are recorded as
-// products, square roots and reciprocals, so the power 0.5 of -∞ is NaN.
+// products, square roots and reciprocals, so the power 0.5 of -∞ is NaN; powers of the number 2
+// that are floats as exp2.
 //
 //	pow(Tensor self, Tensor exponent) -> Tensor
 //

@@ -57,3 +57,43 @@ func TestPowersOfPlainNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestPowersOfTwo holds what a plain power of 2 is recorded as, as a base, a divisor or a modulus, against the same
+// number as a tensor.
+func TestPowersOfTwo(t *testing.T) {
+	s, ctx := newSession(t), context.Background()
+	exponents := []float64{0, math.Copysign(0, -1), 1, -1, 0.5, -3, 7.25, 1e-30, 200, -200, math.Inf(1), math.Inf(-1), math.NaN()}
+	for d, unit := range map[DType]float64{F64: 1.0 / (1 << 51), F32: 1.0 / (1 << 22), BF16: 1.0 / (1 << 6), F16: 1.0 / (1 << 9), I32: 1.0 / (1 << 22)} {
+		list := exponents
+		if d == I32 {
+			list = []float64{0, 1, -1, 30, -200, 127}
+		}
+		x := s.With().FromSlice(list).Cast(d)
+		got, err := Pow(2.0, x).Cast(F64).Float64s(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := s.With().Full(2.0, 1).Cast(Pow(2.0, x).DType()).Pow(x).Cast(F64).Float64s(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range want {
+			if g := got[i]; g != w && !(math.IsNaN(g) && math.IsNaN(w)) && !(math.Abs(g-w) <= 4*unit*math.Abs(w)) {
+				t.Errorf("%v: 2 to the power %v is %v, want %v", d, list[i], g, w)
+			}
+		}
+	}
+	for _, d := range []DType{I64, I32, I16, I8, U8} {
+		x := s.With().FromSlice([]int64{0, 1, 2, 63, 64, 65, 127, -1, -63, -64, -65, -128}).Cast(d)
+		for _, n := range []int{1, 2, 64, 3} {
+			y := s.With().FromSlice([]int64{int64(n)}).Cast(d)
+			same := LogicalAnd(x.Remainder(n).Eq(x.Remainder(y)).All(), x.FloorDivide(n).Eq(x.FloorDivide(y)).All())
+			if v, err := same.Item(ctx); err != nil || v != 1 {
+				t.Errorf("%v by %d: %v, %v", d, n, v, err)
+			}
+			if x.Remainder(n).DType() != d || x.FloorDivide(n).DType() != d {
+				t.Errorf("%v by %d is %v", d, n, x.Remainder(n).DType())
+			}
+		}
+	}
+}

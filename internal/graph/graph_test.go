@@ -230,6 +230,8 @@ func TestRules(t *testing.T) {
 		{"complex numbers as pairs and back", "complex-views", "%y = view_as_complex(neg(view_as_real(view_as_complex(reshape(%x, [3,2])))))", "%1 = neg(%0)"},
 		{"sum of a permuted value", "reduce-permuted", "%y = sum(permute(reshape(%x, [3,2]), [1,0]))", "%1 = sum(%0)"},
 		{"sum of one that is also added to another", "", "%y = sum(add(permute(reshape(%x, [3,2]), [1,0]), reshape(%x, [2,3])))", "permute("},
+		{"products of a row with a column each", "single-dots", "%y = matmul(reshape(%x, [2,1,3]), reshape(%x, [2,3,1]))", "= sum("},
+		{"one product of a row with a column stays", "", "%y = matmul(reshape(%x, [1,1,6]), reshape(%x, [1,6,1]))", "matmul("},
 		{"equal subexpressions", "", "%y = add(exp(%x), exp(%x))", "add(%0, %0)"},
 	} {
 		p, err := graph.Parse("program @t { %x = parameter \"x\" : f32[6]\n" + c.body + "\n return %y }")

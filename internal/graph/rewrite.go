@@ -139,6 +139,7 @@ func init() {
 		{"same-on-integers", sameOnIntegers},
 		{"identity", identity},
 		{"involution", involution},
+		{"single-dots", singleDots},
 		{"complex-views", complexViews},
 		{"merge-views", mergeViews},
 		{"noop-view", noopView},

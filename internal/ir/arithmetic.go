@@ -110,9 +110,9 @@ func initProducts() {
 	})
 	binaryRowOf("pow", "exponent", "x to the power y, elementwise with broadcasting. Integers wrap; a negative exponent of integers gives 0 "+
 		"but for bases 1 and -1, and is an error if it is a number. Two bools are not defined. The numbers 2, 3 and, for floats, ±0.5, -1 and -2 "+
-		"are recorded as products, square roots and reciprocals, so the power 0.5 of -∞ is NaN.", Spec{
+		"are recorded as products, square roots and reciprocals, so the power 0.5 of -∞ is NaN; powers of the number 2 that are floats as exp2.", Spec{
 		Scalar: Scalar{F2: pow, I2: powInt}, Infer: noBool(""),
-		Numbers: map[string]NumberUse{"exponent": NumberExponent}, Known: knownPower,
+		Numbers: map[string]NumberUse{"exponent": NumberExponent}, Known: knownPower, KnownFirst: knownBase,
 		ULPs: 4, ULPs64: 4, Neutral: Neutral{Of: SecondOperand, Value: 1}, Domain: [][2]float64{{0.3, 2}, {-2, 2}},
 		VJP: vjp2(vjpPow),
 	})
@@ -171,7 +171,7 @@ func initDivision() {
 	})
 	binaryRow("floor_divide", "The largest integer not above x / y, elementwise with broadcasting, in the operands' dtype; "+
 		"div with rounding_mode='floor'."+zero, Spec{
-		Scalar: Scalar{F2: floorDiv, I2: floorDivInt}, Infer: noBool(""),
+		Scalar: Scalar{F2: floorDiv, I2: floorDivInt}, Infer: noBool(""), Known: knownShift,
 		Divides: true, Domain: aroundQuotient,
 		VJP: vjpZero,
 	})
@@ -182,7 +182,7 @@ func initDivision() {
 		VJP: vjpZero,
 	})
 	binaryRow("remainder", "x - y·⌊x/y⌋, elementwise with broadcasting: the sign is the divisor's, as Python's %."+zero, Spec{
-		Scalar: Scalar{F2: remainder, I2: remainderInt}, Infer: noBool(""),
+		Scalar: Scalar{F2: remainder, I2: remainderInt}, Infer: noBool(""), Known: knownMask,
 		Divides: true, Domain: aroundQuotient,
 		VJP: vjp2(func(b *Builder, x, y, z, g Value) (gx, gy Value) { return g, b.Mul(b.Neg(g), b.floorDivide(x, y)) }),
 	})

@@ -162,7 +162,7 @@ func (b *Builder) call(op Op, pos []any, named []Named) (*Node, []Value) {
 	if sp.numbers != nil {
 		b.fitNumbers(sp, attr, in)
 	}
-	if sp.Known != nil && len(in) == 2 {
+	if (sp.Known != nil || sp.KnownFirst != nil) && len(in) == 2 {
 		if z, ok := b.known(sp, in[0], in[1]); ok {
 			clear(in)
 			b.attr, b.in = attr, in
@@ -191,16 +191,23 @@ func (b *Builder) call(op Op, pos []any, named []Named) (*Node, []Value) {
 	return n, rewritten
 }
 
-// known is Spec.Known of operands the second of which may be a plain number.
+// known is Spec.Known of operands the second of which may be a plain number, or Spec.KnownFirst where the first is.
 func (b *Builder) known(sp *Spec, x, y Value) (Value, bool) {
-	if x.wrapped() || !y.wrapped() {
+	if x.wrapped() == y.wrapped() {
 		return Value{}, false
 	}
-	n, ok := numberOf(y)
+	use, other, number := sp.Known, x, y
+	if x.wrapped() {
+		use, other, number = sp.KnownFirst, y, x
+	}
+	if use == nil {
+		return Value{}, false
+	}
+	n, ok := numberOf(number)
 	if !ok {
 		return Value{}, false
 	}
-	return sp.Known(b, x, n)
+	return use(b, other, n)
 }
 
 // CallNamed is Call for ops whose seed-like operands do not come first: the

@@ -147,7 +147,7 @@ func (b *Builder) Unary(op Op, x Value) Value {
 // Binary makes an op of two operands and no attributes, after promotion.
 func (b *Builder) Binary(op Op, x, y Value) Value {
 	sp := specs[op]
-	if sp.Known != nil {
+	if sp.Known != nil || sp.KnownFirst != nil {
 		if z, ok := b.known(sp, x, y); ok {
 			return z
 		}

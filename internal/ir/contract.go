@@ -117,7 +117,11 @@ func decomposeCross(b *Builder, a Args) []Value {
 	if a.In[0].Dim(dim) != 3 || a.In[1].Dim(dim) != 3 {
 		a.Fail(ErrShape, "inputs dimension %d must have length 3, got %v and %v", dim, a.In[0].Shape(), a.In[1].Shape())
 	}
-	turned := func(x Value, by int) Value { return b.callNamed("roll", []any{x, []int{by}, []int{dim}}) }
 	x, y := a.In[0], a.In[1]
-	return []Value{b.Sub(b.Mul(turned(x, -1), turned(y, -2)), b.Mul(turned(x, -2), turned(y, -1)))}
+	at := func(v Value, i int) Value { return b.Slice(v, dim, i%3, i%3+1, 1) }
+	parts := make([]Value, 3)
+	for i := range parts {
+		parts[i] = b.Sub(b.Mul(at(x, i+1), at(y, i+2)), b.Mul(at(x, i+2), at(y, i+1)))
+	}
+	return []Value{b.Cat(parts, dim)}
 }

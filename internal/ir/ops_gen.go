@@ -290,7 +290,7 @@ func (b *Builder) ne(x, y Value) Value { return b.Binary(opNe, x, y) }
 // Neg records neg: -x, elementwise, wrapping for integers; bool is not defined. ATen's neg.
 func (b *Builder) Neg(x Value) Value { return b.Unary(opNeg, x) }
 
-// pow records pow: x to the power y, elementwise with broadcasting. Integers wrap; a negative exponent of integers gives 0 but for bases 1 and -1, and is an error if it is a number. Two bools are not defined. The numbers 2, 3 and, for floats, ±0.5, -1 and -2 are recorded as products, square roots and reciprocals, so the power 0.5 of -∞ is NaN. ATen's pow.
+// pow records pow: x to the power y, elementwise with broadcasting. Integers wrap; a negative exponent of integers gives 0 but for bases 1 and -1, and is an error if it is a number. Two bools are not defined. The numbers 2, 3 and, for floats, ±0.5, -1 and -2 are recorded as products, square roots and reciprocals, so the power 0.5 of -∞ is NaN; powers of the number 2 that are floats as exp2. ATen's pow.
 func (b *Builder) pow(x, y Value) Value { return b.Binary(opPow, x, y) }
 
 // reciprocal records reciprocal: 1/x, elementwise; integers and bool give f32. ATen's reciprocal.

@@ -1,6 +1,9 @@
 package ir
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // pow is math.Pow where that is exact, and elsewhere 2^(y·log2|x|) with a logarithm of more digits than a
 // float has: math.Pow multiplies as many times as y has bits, and errs by thousands of units for large y.
@@ -55,6 +58,40 @@ func knownPower(b *Builder, x Value, n ScalarLeaf) (Value, bool) {
 		return cube(x), true
 	}
 	return Value{}, false
+}
+
+// knownBase records powers of the number 2 that are floats as what they are.
+func knownBase(b *Builder, x Value, n ScalarLeaf) (Value, bool) {
+	if d := x.DType(); n.AsFloat() != 2 || !d.IsFloat() && (!n.IsFloat || !d.IsIntegral()) {
+		return Value{}, false
+	}
+	return b.exp2(x), true
+}
+
+// knownShift records the quotient of integers by a power of 2, rounded down, as a shift, which takes a tenth
+// of a division's time.
+func knownShift(b *Builder, x Value, n ScalarLeaf) (Value, bool) {
+	if !dividesByPower(x, n) {
+		return Value{}, false
+	}
+	return b.bitwiseRightShift(x, b.Const(int64(bits.TrailingZeros64(uint64(n.Int))), x.DType())), true
+}
+
+// knownMask records the remainder of integers by a power of 2, which is not negative, as their lowest bits.
+func knownMask(b *Builder, x Value, n ScalarLeaf) (Value, bool) {
+	if !dividesByPower(x, n) {
+		return Value{}, false
+	}
+	return b.bitwiseAnd(x, b.Const(n.Int-1, x.DType())), true
+}
+
+// dividesByPower reports whether n is a power of 2 above 1 that integers of x's dtype can be.
+func dividesByPower(x Value, n ScalarLeaf) bool {
+	d, width := x.DType(), 8*x.DType().Size()
+	if d.IsSigned() {
+		width--
+	}
+	return d.IsInt() && !n.IsFloat && n.Int > 1 && n.Int&(n.Int-1) == 0 && bits.TrailingZeros64(uint64(n.Int)) < width
 }
 
 // times is the product of two pairs of floats, each of which stands for its sum, without the product

@@ -179,6 +179,8 @@ type Spec struct {
 	Numbers map[string]NumberUse
 	// Known, where set, may record other ops for one with a plain number as its second operand.
 	Known func(b *Builder, x Value, n ScalarLeaf) (Value, bool)
+	// KnownFirst is Known for a plain number as the first operand.
+	KnownFirst func(b *Builder, x Value, n ScalarLeaf) (Value, bool)
 	// Aliases are names that the text form takes for arguments beside ATen's.
 	Aliases map[string]string
 

@@ -1,0 +1,27 @@
+package graph
+
+import (
+	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
+)
+
+// singleDots: a batch of products of one row with one column each is a sum of products, which is one kernel
+// with what comes before and after it, where each product would be planned and started by itself.
+func singleDots(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
+	if op != aten.MatMul {
+		return nil, false
+	}
+	x, y := in[0], in[1]
+	d, rank := x.DType(), x.Rank()
+	if d != ir.F32 && d != ir.F64 || y.DType() != d || rank < 3 || y.Rank() != rank || x.Dim(rank-2) != 1 || y.Dim(rank-1) != 1 || x.Dim(rank-1) == 1 {
+		return nil, false
+	}
+	several := false
+	for i := range rank - 2 {
+		several = several || x.Dim(i) != 1 && y.Dim(i) != 1
+	}
+	if !several {
+		return nil, false
+	}
+	return []ir.Value{b.Sum(b.Mul(x, b.Transpose(y, -1, -2)), []int{rank - 1}, true)}, true
+}
