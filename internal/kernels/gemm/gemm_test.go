@@ -179,6 +179,8 @@ func each[A Float](t *testing.T, list *[]*kernel[A], run func(t *testing.T)) {
 			without.pairs = nil
 			*list = []*kernel[A]{&without}
 			t.Run(k.name+" without pairs", run)
+			*list = []*kernel[A]{withTiles(k)}
+			t.Run(k.name+" with tiles", run)
 		}
 	}
 }

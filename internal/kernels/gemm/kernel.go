@@ -30,6 +30,9 @@ type kernel[A Float] struct {
 	// the processor does not multiply pairs of them.
 	pairs *kernel[A]
 	loops *pairLoops
+	// deep says that panels of the left operand have their rows one after another, not
+	// steps of the depth, and that tiles do not multiply by alpha.
+	deep bool
 	// finish sets x = max(x + y + z, least) for n elements, a multiple of half nr;
 	// a nil row counts as zeros. Nil if there is no better one than in Go.
 	finish func(x, y, z *A, n int, least A)

@@ -19,6 +19,9 @@ func nativeKernels[A Float]() []*kernel[A] {
 	var l64 []*kernel[float64]
 	if isa.AVX512() && cpu.X86.HasAVX512BF16 {
 		avx512F32.pairs = avx512Pairs
+		if kn := amxPairs(); kn != nil {
+			avx512F32.pairs = kn
+		}
 	}
 	if isa.AVX512() {
 		l32, l64 = append(l32, avx512F32), append(l64, avx512F64)
@@ -66,7 +69,7 @@ var avx512Pairs = &kernel[float32]{
 	},
 	broad:  []tileFunc[float32]{nil, tile1x64BF16AVX512, tile2x64BF16AVX512, tile3x64BF16AVX512, tile4x64BF16AVX512},
 	dots:   &dots[float32]{lanes: 1, tiles: []dotFunc[float32]{nil, dot1x4BF16AVX512, dot2x4BF16AVX512, dot3x4BF16AVX512, dot4x4BF16AVX512, dot5x4BF16AVX512, dot6x4BF16AVX512}},
-	loops:  &pairLoops{rows: pairRowsBF16AVX512, columns: transposeBF16AVX512, panels: pairPanelsBF16AVX512},
+	loops:  &pairLoops{rows: pairRowsBF16AVX512, columns: transposeBF16AVX512, panels: pairPanelsBF16AVX512, turn: transposeF32AVX512},
 	finish: finishF32AVX512,
 	times:  timesF32AVX512,
 }

@@ -22,6 +22,8 @@ type pairLoops struct {
 	// adjacent along the depth. panels packs elements that are adjacent across into panels
 	// of 32 that are width apart, the last filled up with zeros.
 	rows, columns, panels pairFunc
+	// turn transposes words as packFunc does.
+	turn packFunc[float32]
 }
 
 // pairsFor returns the kernel that multiplies operands as pairs, or nil.

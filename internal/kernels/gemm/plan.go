@@ -71,23 +71,23 @@ func (s *state[A]) makePlan(threads int) {
 	*p = plan{threads: threads}
 	var zero A
 	size := int(unsafe.Sizeof(zero))
-	p.direct = s.c.format == wide && (s.c.cs == 1 || s.n == 1)
+	p.direct = s.c.format == wide && (s.c.cs == 1 || s.n == 1) && !s.scalesLater()
 	p.biased = p.direct && s.post.colBias != nil && s.post.beta == 0 && s.post.rowScale == nil
 	if s.alongDepth() {
 		s.planDots()
 		return
 	}
 	p.mr = balanced(s.m, kn.mr)
-	p.depth = balanced(s.k, depthBytes/size)
+	p.depth = s.pass(depthBytes / size)
 	rowPanels, colPanels := ceil(s.m, p.mr), ceil(s.n, kn.nr)
 	p.packA = !s.readLeft(size)
 	readB := s.b.strided() && s.readRight(size)
 	if readB && s.streams(size) {
-		p.depth = balanced(s.k, streamDepth)
+		p.depth = s.pass(streamDepth)
 	}
-	if p.packRows = p.packA && p.direct && !readB && kn.panels != nil && s.m >= flowRows; p.packRows {
+	if p.packRows = p.packA && p.direct && !readB && (kn.panels != nil || kn.deep) && s.m >= flowRows; p.packRows {
 		p.packA = false
-		p.depth = balanced(s.k, flowDepth/size)
+		p.depth = s.pass(flowDepth / size)
 	}
 	p.chunk = s.m
 	if p.packA {
@@ -101,7 +101,7 @@ func (s *state[A]) makePlan(threads int) {
 	// Neither this nor another depth depends on the threads: it orders sums.
 	widen := s.b.packed == nil && !readB && s.b.format != wide && s.b.cs == 1 && s.m <= readMoreRows && s.k > 0
 	if widen {
-		p.depth = balanced(s.k, wideDepth)
+		p.depth = s.pass(wideDepth)
 	}
 	p.blockCols = max(kn.nr, colBytes/size/max(1, p.depth)/kn.nr*kn.nr)
 	p.blockRows = max(p.mr, rowBytes/size/max(1, p.depth)/p.mr*p.mr)
@@ -343,7 +343,7 @@ func (s *state[A]) packBlock(w *scratch[A], r0, r1, k0, depth int) {
 	w.panels = grown(w.panels, p.blockRows*p.depth)
 	for r := r0; r < r1; r += p.mr {
 		end := min(r+p.mr, r1)
-		s.pack(w, w.panels[(r-r0)*depth:], end-r, &s.a, s.a.rs, s.a.cs, r, end, k0, k0+depth)
+		s.packLeft(w, w.panels[(r-r0)*depth:], r, end, k0, k0+depth)
 	}
 }
 
@@ -352,10 +352,14 @@ func (s *state[A]) packBlock(w *scratch[A], r0, r1, k0, depth int) {
 func (s *state[A]) left(w *scratch[A], r0, r, rows, k0, depth int) (a *A, aRow, aK int) {
 	var zero A
 	size := unsafe.Sizeof(zero)
-	if s.plan.packRows {
+	switch {
+	case s.kernel.deep && s.plan.packRows:
+		return (*A)(unsafe.Add(dataOf(w.panels), (r-r0)*depth*int(size))), depth, 1
+	case s.kernel.deep:
+		return (*A)(unsafe.Add(dataOf(s.aBuf), ((r-s.plan.row0)*s.k+k0)*int(size))), s.k, 1
+	case s.plan.packRows:
 		return (*A)(unsafe.Add(dataOf(w.panels), (r-r0)*depth*int(size))), 1, rows
-	}
-	if s.plan.packA {
+	case s.plan.packA:
 		return (*A)(unsafe.Add(dataOf(s.aBuf), ((r-s.plan.row0)*s.k+k0*rows)*int(size))), 1, rows
 	}
 	return (*A)(s.a.at(r, k0, size)), s.a.rs, s.a.cs
@@ -410,6 +414,9 @@ func (s *state[A]) finish(w *scratch[A], out []A, ldc, r0, r1, j0, j1 int) {
 	w.row = grown(w.row, n)
 	for r := r0; r < r1; r++ {
 		x := out[(r-r0)*ldc:][:n]
+		if s.scalesLater() {
+			scale(x, s.alpha)
+		}
 		if !s.plan.direct && s.post.beta != 0 {
 			for i, v := range rowOf(&s.c, r, j0, w.row[:n]) {
 				x[i] += s.post.beta * v

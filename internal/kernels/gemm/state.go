@@ -217,7 +217,7 @@ func (s *state[A]) packUnits(lo, hi int) {
 		if u < p.units {
 			r0 := p.row0 + u*p.mr
 			r1 := min(r0+p.mr, p.row0+p.rows)
-			s.pack(w, s.aBuf[(r0-p.row0)*s.k:], r1-r0, &s.a, s.a.rs, s.a.cs, r0, r1, 0, s.k)
+			s.packLeft(w, s.aBuf[(r0-p.row0)*s.k:], r0, r1, 0, s.k)
 			continue
 		}
 		j0 := (u - p.units) * panelGroup * kn.nr
