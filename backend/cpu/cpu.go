@@ -76,8 +76,11 @@ type tuning struct {
 	block int // most elements in a block of pointwise ops
 	unit  int // elements of a copy or a created tensor that are one unit of work
 	piece int // elements in a call of a kernel, about
-	cut   nest.Cut
-	nanos float64 // the work that is worth another goroutine
+	// together is how many short rows of a kernel are taken together at least, and half of how many elements
+	// that lie apart.
+	together int
+	cut      nest.Cut
+	nanos    float64 // the work that is worth another goroutine
 }
 
 // New returns a backend with an allocator of its own. It compiles kernels to
@@ -95,7 +98,7 @@ func New() *Backend {
 // order and elementary functions by other polynomials than in machine code, so
 // results of the two may differ in the last places.
 func NewPortable() *Backend {
-	return &Backend{mem: hostmem.NewAllocator(), tune: tuning{block: 4096, unit: 4096, piece: nest.Piece, cut: nest.Cuts(), nanos: 30_000}}
+	return &Backend{mem: hostmem.NewAllocator(), tune: tuning{block: 4096, unit: 4096, piece: nest.Piece, together: 32, cut: nest.Cuts(), nanos: 30_000}}
 }
 
 // DeviceType returns "cpu".

@@ -65,6 +65,8 @@ type engine struct {
 	build func(*loop.Kernel) (executable, error)
 	check func(*loop.Kernel) error         // why build fails, without building
 	load  func([]byte) (executable, error) // from an artefact; nil: it keeps none
+	// together reports whether there is code that takes several rows of a kernel at a time; nil: there is none.
+	together func(*loop.Kernel) bool
 
 	templates *fuse.Templates
 	evictions atomic.Int64 // of codes

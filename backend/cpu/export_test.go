@@ -9,7 +9,7 @@ import (
 // Split makes a backend cut work into tiny pieces, so that small tensors take the
 // paths of large ones: several blocks, parts and goroutines.
 func Split(b *Backend) *Backend {
-	b.tune = tuning{block: 5, unit: 7, piece: 7, cut: nest.Cut{Part: 16, Tall: 100, Strip: 2}, nanos: 1}
+	b.tune = tuning{block: 5, unit: 7, piece: 7, together: 1, cut: nest.Cut{Part: 16, Tall: 100, Strip: 2}, nanos: 1}
 	return b
 }
 

@@ -33,8 +33,10 @@ func (l *lowering) Kernel(k *fuse.Kernel) (emit func(), ok bool) {
 		own.Args = slices.Clone(own.Args)
 		k.Loop = &own
 	}
+	if together := l.takeTogether(k); !together {
+		n.apart = setApart(k)
+	}
 	nest.Hint(k, l.Uses)
-	n.apart = setApart(k)
 	n.code, ok = l.engine.compile(k.Loop)
 	return n.emit, ok
 }

@@ -12,6 +12,7 @@ func engineFor(isa native.ISA) *engine {
 		func(k *loop.Kernel) error { return native.Check(k, isa) },
 	)
 	e.name = isa.String()
+	e.together = func(k *loop.Kernel) bool { return native.Short(k, isa) }
 	e.load = func(data []byte) (executable, error) { return native.Load(data) }
 	return e
 }

@@ -9,6 +9,12 @@ func (k *Kernel) Key() string {
 	for _, a := range k.Args {
 		b = append(b, byte(a.DType), byte(a.Cols), flag(a.Write)|flag(a.Stream)<<1|flag(a.Ahead)<<2)
 	}
+	b = binary.AppendUvarint(b, uint64(k.Width))
+	if k.Width > 0 {
+		for _, a := range k.Args {
+			b = binary.AppendVarint(binary.AppendVarint(b, int64(a.RowStep)), int64(a.ColStep))
+		}
+	}
 	b = binary.AppendUvarint(b, uint64(len(k.Instrs)))
 	for i := range k.Instrs {
 		in := &k.Instrs[i]

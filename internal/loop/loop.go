@@ -72,6 +72,8 @@ type Arg struct {
 	// not in the cache and whose rows are much smaller than it. It is for kernels of several
 	// passes whose lines are rows, and needs Unit.
 	Ahead bool
+	// RowStep and ColStep are the strides in elements that the Frames of a kernel with a Width have.
+	RowStep, ColStep int32
 }
 
 // Code says what an instruction does.
@@ -136,7 +138,10 @@ type Pass struct {
 
 // Kernel is the structure of a fused loop.
 type Kernel struct {
-	Axis   Axis
+	Axis Axis
+	// Width, if not 0, says that all calls have so many columns, and that Args have their steps. What is
+	// computed is the same.
+	Width  int
 	Args   []Arg
 	Instrs []Instr
 	Passes []Pass

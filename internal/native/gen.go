@@ -101,7 +101,9 @@ type gen struct {
 	args      []x64.Reg // pointer register of each operand, NoReg if in memory
 	rows      x64.Reg   // rows still to do, NoReg if in memory
 
+	short  bool       // rows are taken several at a time
 	tail   bool       // this region is for less than a vector
+	rest   bool       // this region is for the rows that are left, where rows are taken several at a time
 	stream bool       // this region may store past the cache
 	final  bool       // this region is a Final
 	unit   int        // which copy of the body is lowered

@@ -174,3 +174,28 @@ func TestRunAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations a run", n)
 	}
 }
+
+// guardedMemory returns n bytes that end at a page that can't be touched.
+func guardedMemory(n int) []byte {
+	size := unix.Getpagesize()
+	whole := (n + size - 1) / size * size
+	mem, err := unix.Mmap(-1, 0, whole+size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		panic(err)
+	}
+	if err := unix.Mprotect(mem[whole:], unix.PROT_NONE); err != nil {
+		panic(err)
+	}
+	return mem[whole-n : whole : whole]
+}
+
+// freeGuarded ends the use of what guardedMemory returned, which begins in its first page.
+func freeGuarded(mem []byte) {
+	size := uintptr(unix.Getpagesize())
+	first := unsafe.Pointer(&mem[0])
+	before := uintptr(first) % size
+	whole := (before + uintptr(len(mem)) + size - 1) / size * size
+	if err := unix.MunmapPtr(unsafe.Add(first, -int(before)), whole+size); err != nil {
+		panic(err)
+	}
+}

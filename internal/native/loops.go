@@ -56,6 +56,9 @@ func (g *gen) isUniform(in *loop.Instr) bool {
 	switch in.Code {
 	case loop.Load:
 		a := &g.k.Args[in.Arg]
+		if g.short {
+			return a.RowStep == 0 && !a.Write
+		}
 		return a.Cols == loop.Fixed && !a.Write
 	case loop.Const:
 		return true

@@ -80,6 +80,9 @@ func (g *gen) stride(arg int) loop.Stride {
 // element returns the place of the present vector of an operand.
 func (g *gen) element(arg int) addr {
 	size := g.k.Args[arg].DType.Size()
+	if s, ok := g.rowsOf(arg); ok {
+		return g.part(arg, 0, &s)
+	}
 	return g.addr(place{arg: arg, col: true, disp: int32(g.unit * g.lanes * size)})
 }
 
@@ -87,7 +90,18 @@ func (g *gen) element(arg int) addr {
 func (g *gen) read(arg int) val {
 	d := g.k.Args[arg].DType
 	size := d.Size()
-	switch g.stride(arg) {
+	stride := g.stride(arg)
+	if s, ok := g.rowsOf(arg); ok {
+		switch {
+		case s.one():
+			stride = loop.Fixed
+		case !s.packed():
+			return g.readRows(arg, &s)
+		default:
+			stride = loop.Unit
+		}
+	}
+	switch stride {
 	case loop.Fixed:
 		return g.readFixed(arg, d)
 	case loop.Free:
@@ -266,8 +280,15 @@ func (g *gen) write(arg int, v val) {
 	}
 	v = g.narrow(d, v)
 	whole := max(g.vl(size), 16)
-	p := g.element(arg)
 	stride := g.k.Args[arg].Cols
+	if s, ok := g.rowsOf(arg); ok {
+		if !s.packed() {
+			g.writeRows(arg, &s, v)
+			return
+		}
+		stride = loop.Unit
+	}
+	p := g.element(arg)
 	switch {
 	case g.final && g.k.Axis != loop.Rows && size >= 4:
 		op := x64.MOVDst

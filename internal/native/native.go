@@ -192,10 +192,12 @@ func assemble(k *loop.Kernel, isa ISA, use func(text []byte) error) (spill int, 
 	g.asm.MovLoad(spillBase, inFrame(frameSpill))
 	g.asm.MovImm(x64.RAX, 0)
 	g.asm.MovStore(inSpill(atFault), x64.RAX)
-	switch k.Axis {
-	case loop.Rows:
+	switch {
+	case g.short:
+		g.alongShort(passes[0])
+	case k.Axis == loop.Rows:
 		g.alongRows(passes)
-	case loop.Both:
+	case k.Axis == loop.Both:
 		g.overAll(passes)
 	default:
 		g.alongColumns(passes)
@@ -278,9 +280,9 @@ func newGen(k *loop.Kernel, isa ISA) *gen {
 		g.tails[0] = g.newVal(vinfo{kind: home, mask: true, len: 2})
 		g.vals[g.tails[0]].pin = tailMask
 	}
+	g.wide, g.short = wideIn(k), k.Width > 0 && Short(k, isa)
 	for i := range k.Instrs {
 		in := &k.Instrs[i]
-		g.wide = g.wide || width(in.Result()) == 8 && in.Code != loop.Store
 		g.indexed = g.indexed || in.Code == loop.Index || in.Op == aten.Argmax || in.Op == aten.Argmin
 		g.uniform[i] = in.Code == loop.Const
 	}

@@ -149,6 +149,9 @@ const (
 	SHUFPS
 	PERMQ
 	PERMD
+	PERMQV
+	PERMT2D
+	PERMT2Q
 	SHUFF64X2
 	EXTRACTI128
 	INSERTI128
@@ -265,6 +268,8 @@ var ops = [numOps]enc{
 	PMOVQD: {"pmovqd", 2, 2, 0x35, 0, 0, 0, 0, onlyEVEX | noMem},
 	PSHUFB: {"pshufb", 1, 2, 0x00, 0, 0, 0, 0, 0}, PSHUFD: {"pshufd", 1, 1, 0x70, 0, 0, 0, 0, hasImm},
 	SHUFPS: {"shufps", 0, 1, 0xc6, 0, 0, 0, 0, hasImm}, PERMQ: {"permq", 1, 3, 0x00, 1, 1, 0, 0, hasImm},
+	PERMQV:  {"permq", 1, 2, 0x36, 0, 1, 0, 0, onlyEVEX},
+	PERMT2D: {"permt2d", 1, 2, 0x7e, 0, 0, 0, 0, onlyEVEX}, PERMT2Q: {"permt2q", 1, 2, 0x7e, 0, 1, 0, 0, onlyEVEX},
 	PERMD: {"permd", 1, 2, 0x36, 0, 0, 0, 0, 0}, SHUFF64X2: {"shuff64x2", 1, 3, 0x23, 0, 1, 0, 0, onlyEVEX | hasImm},
 	EXTRACTI128:  {"extracti128", 1, 3, 0x39, 0, 0, 0, 0, onlyVEX | hasImm | noMem | fixed256},
 	INSERTI128:   {"inserti128", 1, 3, 0x38, 0, 0, 0, 0, onlyVEX | hasImm | fixed256},

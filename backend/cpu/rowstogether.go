@@ -1,0 +1,55 @@
+package cpu
+
+import (
+	"math"
+	"slices"
+
+	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/internal/loop"
+)
+
+// mostTogether is how many columns a row has at most of which several are taken together.
+const mostTogether = 16
+
+// takeTogether has a kernel take several rows at a time, if its rows have few columns, or its columns lie a few
+// elements apart and are made rows. It changes nothing and returns false where there is no code for that.
+func (l *lowering) takeTogether(k *fuse.Kernel) bool {
+	if l.engine.together == nil || k.Loop.Axis != loop.None || k.Parts > 1 {
+		return false
+	}
+	g := k.Grid
+	switch {
+	case g.Cols.N <= mostTogether && g.Rows.N >= l.tune.together:
+	case g.Cols.N >= 2*l.tune.together:
+		g = columnsAsRows(&k.Grid)
+	default:
+		return false
+	}
+	width := k.Loop.Width
+	k.Loop.Width = g.Cols.N
+	for i := range k.Loop.Args {
+		a, row, col := &k.Loop.Args[i], g.Rows.Steps[i], g.Cols.Steps[i]
+		if k.Args[i].Role == fuse.Scratch || row != int(int16(row)) || col != int(int16(col)) {
+			row = math.MinInt32 // too far for rows to be in a few vectors
+		}
+		a.RowStep, a.ColStep = int32(row), int32(col)
+	}
+	if !l.engine.together(k.Loop) {
+		k.Loop.Width = width
+		for i := range k.Loop.Args {
+			k.Loop.Args[i].RowStep, k.Loop.Args[i].ColStep = 0, 0
+		}
+		return false
+	}
+	k.Grid = g
+	return true
+}
+
+// columnsAsRows returns a grid whose rows are the columns of another, whose rows are gone through outside.
+func columnsAsRows(of *fuse.Grid) fuse.Grid {
+	g := fuse.Grid{Rows: of.Cols, Cols: fuse.Dim{N: 1, Steps: make([]int, len(of.Cols.Steps))}, Outer: of.Outer}
+	if of.Rows.N != 1 {
+		g.Outer = append(slices.Clip(of.Outer), of.Rows)
+	}
+	return g
+}
