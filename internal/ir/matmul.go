@@ -71,12 +71,15 @@ func inferMatMul(a Args) []Shape {
 func batchDims(s Shape) Shape { return s.WithDims(s.Dims()[:max(s.Rank()-2, 0)]...) }
 
 // vjpMatMul treats vectors as matrices, multiplies with the transposed other
-// operand, and sums over the batches that an operand was broadcast along.
+// operand, and sums over the batches that an operand was broadcast along. A number
+// that the gradient of 16-bit floats was multiplied with, as that of addmm is with alpha,
+// multiplies the products instead: their factors are then what they were widened from.
 func vjpMatMul(b *Builder, a Args, out, grad []Value) []Value {
-	x, y, g := a.In[0], a.In[1], grad[0]
+	x, y := a.In[0], a.In[1]
 	xs, ys := x.Shape(), y.Shape()
+	g, factor := unscaled(grad[0])
 	if xs.Rank() == 1 && ys.Rank() == 1 {
-		return []Value{b.Mul(g, y), b.Mul(g, x)}
+		return []Value{b.Mul(grad[0], y), b.Mul(grad[0], x)}
 	}
 	switch {
 	case xs.Rank() == 1:
@@ -84,9 +87,46 @@ func vjpMatMul(b *Builder, a Args, out, grad []Value) []Value {
 	case ys.Rank() == 1:
 		y, g = b.Unsqueeze(y, 1), b.Unsqueeze(g, -1)
 	}
-	gx := b.matMulTo(g, b.Transpose(y, -2, -1), x.Shape())
-	gy := b.matMulTo(b.Transpose(x, -2, -1), g, y.Shape())
+	var gx Value
+	if d := x.DType(); ys.Rank() == 1 && (d == F16 || d == BF16) {
+		gx = b.Mul(g, b.Transpose(y, -2, -1)) // a product of one column and one row sums up nothing
+	} else {
+		gx = b.matMulTo(g, b.transposeNarrow(y), x.Shape())
+	}
+	gy := b.matMulTo(b.transposeNarrow(x), g, y.Shape())
+	if !factor.IsNil() {
+		gx, gy = b.Mul(gx, factor), b.Mul(gy, factor)
+	}
 	return []Value{b.Reshape(gx, xs.Dims()...), b.Reshape(gy, ys.Dims()...)}
+}
+
+// widenedFrom returns the 16-bit floats that f32s were cast from.
+func widenedFrom(x Value) (narrow Value, ok bool) {
+	if x.Node.Op() != opCast || x.DType() != F32 {
+		return x, false
+	}
+	narrow = x.Node.Inputs()[0]
+	return narrow, narrow.DType() == F16 || narrow.DType() == BF16
+}
+
+// unscaled takes a product of widened 16-bit floats with a number apart; the number is nil for
+// anything else.
+func unscaled(x Value) (y, factor Value) {
+	if x.Node.Op() == opMul {
+		in := x.Node.Inputs()
+		if _, ok := widenedFrom(in[0]); ok && in[1].Rank() == 0 && in[1].DType() == F32 {
+			return in[0], in[1]
+		}
+	}
+	return x, Value{}
+}
+
+// transposeNarrow is the transposed matrix, widened where x is: the cast stays next to a product.
+func (b *Builder) transposeNarrow(x Value) Value {
+	if narrow, ok := widenedFrom(x); ok {
+		return b.Cast(b.Transpose(narrow, -2, -1), F32)
+	}
+	return b.Transpose(x, -2, -1)
 }
 
 // matMulTo returns x @ y summed over the batch dimensions that the shape to
