@@ -147,6 +147,7 @@ func init() {
 		{"drop-expand", dropExpand},
 		{"merge-casts", mergeCasts},
 		{"cast-selected", castSelected},
+		{"gather-one", gatherOne},
 		{"reduce-permuted", reducePermuted},
 	}
 }

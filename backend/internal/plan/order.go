@@ -162,6 +162,7 @@ func (r *reordering[P]) take(i int32) {
 	if r.done[i] {
 		return
 	}
+	r.makeWay(i)
 	r.put(i)
 	for len(r.ready) > 0 {
 		c := heap.Pop(&r.ready).(int32)
@@ -186,6 +187,36 @@ func (r *reordering[P]) put(i int32) {
 		for _, last := range r.users[b] {
 			if !r.done[last] && r.waits[last] == 0 {
 				heap.Push(&r.ready, last)
+			}
+		}
+	}
+}
+
+// makeWay puts steps before step i that are all that keeps one of its results from being written over an
+// operand: the others that read the operand, if they may run now and their own results are smaller.
+func (r *reordering[P]) makeWay(i int32) {
+	for _, q := range r.p.Steps[i].InPlace {
+		b := &r.p.Buffers[q.Read]
+		if b.Kind != Work || b.Output >= 0 || r.uses[q.Read] < 2 || r.begun(q.Write, i) {
+			continue
+		}
+		room, first := r.p.Buffers[q.Write].Bytes, true
+		for _, u := range r.users[q.Read] {
+			if u == i || r.done[u] {
+				continue
+			}
+			s := &r.p.Steps[u]
+			first = first && r.waits[u] == 0 && !s.Late
+			for _, w := range s.Writes {
+				room -= r.p.Buffers[w].Bytes
+			}
+		}
+		if !first || room <= 0 {
+			continue
+		}
+		for _, u := range r.users[q.Read] {
+			if u != i && !r.done[u] {
+				r.put(u)
 			}
 		}
 	}
