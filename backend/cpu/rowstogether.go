@@ -20,7 +20,7 @@ func (l *lowering) takeTogether(k *fuse.Kernel) bool {
 	g := k.Grid
 	switch {
 	case g.Cols.N <= mostTogether && g.Rows.N >= l.tune.together:
-	case g.Cols.N >= 2*l.tune.together:
+	case g.Cols.N >= 2*l.tune.together && slices.ContainsFunc(k.Loop.Args, func(a loop.Arg) bool { return a.Cols == loop.Free }):
 		g = columnsAsRows(&k.Grid)
 	default:
 		return false
