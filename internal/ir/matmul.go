@@ -72,14 +72,19 @@ func batchDims(s Shape) Shape { return s.WithDims(s.Dims()[:max(s.Rank()-2, 0)].
 
 // vjpMatMul treats vectors as matrices, multiplies with the transposed other
 // operand, and sums over the batches that an operand was broadcast along. A number
-// that the gradient of 16-bit floats was multiplied with, as that of addmm is with alpha,
+// that the gradient of bfloat16 was multiplied with, as that of addmm is with alpha,
 // multiplies the products instead: their factors are then what they were widened from.
 func vjpMatMul(b *Builder, a Args, out, grad []Value) []Value {
 	x, y := a.In[0], a.In[1]
 	xs, ys := x.Shape(), y.Shape()
-	g, factor := unscaled(grad[0])
-	if xs.Rank() == 1 && ys.Rank() == 1 {
-		return []Value{b.Mul(grad[0], y), b.Mul(grad[0], x)}
+	g, factor := grad[0], Value{}
+	transpose := func(v Value) Value { return b.Transpose(v, -2, -1) }
+	switch {
+	case xs.Rank() == 1 && ys.Rank() == 1:
+		return []Value{b.Mul(g, y), b.Mul(g, x)}
+	case xs.Rank() > 1 && ys.Rank() > 1: // with a vector, f32 takes less time, and another pass over a matrix more
+		g, factor = unscaled(g)
+		transpose = b.transposeNarrow
 	}
 	switch {
 	case xs.Rank() == 1:
@@ -89,27 +94,28 @@ func vjpMatMul(b *Builder, a Args, out, grad []Value) []Value {
 	}
 	var gx Value
 	if d := x.DType(); ys.Rank() == 1 && (d == F16 || d == BF16) {
-		gx = b.Mul(g, b.Transpose(y, -2, -1)) // a product of one column and one row sums up nothing
+		gx = b.Mul(g, transpose(y)) // a product of one column and one row sums up nothing
 	} else {
-		gx = b.matMulTo(g, b.transposeNarrow(y), x.Shape())
+		gx = b.matMulTo(g, transpose(y), x.Shape())
 	}
-	gy := b.matMulTo(b.transposeNarrow(x), g, y.Shape())
+	gy := b.matMulTo(transpose(x), g, y.Shape())
 	if !factor.IsNil() {
 		gx, gy = b.Mul(gx, factor), b.Mul(gy, factor)
 	}
 	return []Value{b.Reshape(gx, xs.Dims()...), b.Reshape(gy, ys.Dims()...)}
 }
 
-// widenedFrom returns the 16-bit floats that f32s were cast from.
+// widenedFrom returns the bfloat16 that f32s were cast from. Other 16-bit floats are widened for
+// products, so that nothing is gained by factors of them.
 func widenedFrom(x Value) (narrow Value, ok bool) {
 	if x.Node.Op() != opCast || x.DType() != F32 {
 		return x, false
 	}
 	narrow = x.Node.Inputs()[0]
-	return narrow, narrow.DType() == F16 || narrow.DType() == BF16
+	return narrow, narrow.DType() == BF16
 }
 
-// unscaled takes a product of widened 16-bit floats with a number apart; the number is nil for
+// unscaled takes a product of widened bfloat16 with a number apart; the number is nil for
 // anything else.
 func unscaled(x Value) (y, factor Value) {
 	if x.Node.Op() == opMul {

@@ -2,27 +2,25 @@ package ir
 
 import "testing"
 
-// TestNarrowFactorsOfGradients holds the gradients of products of 16-bit floats, whose sums are scaled in
-// f32, to factors that were widened from 16 bits: a number that multiplied one would have made it f32.
+// TestNarrowFactorsOfGradients holds the gradients of products of bfloat16, whose sums are scaled in
+// f32, to factors that were widened from it: a number that multiplied one would have made it f32.
 func TestNarrowFactorsOfGradients(t *testing.T) {
-	for _, d := range []DType{F16, BF16} {
-		b := &Builder{}
-		leaf := func(dims ...int) Value { return b.Full(dims, 1, d) }
-		x, y, alpha := leaf(3, 4), leaf(4, 5), b.Full(nil, 2, F32)
-		product := b.MatMul(b.widen(x), b.widen(y))
-		grad := b.Mul(b.widen(leaf(3, 5)), alpha)
-		for i, g := range vjpMatMul(b, product.Node.Args(), []Value{product}, []Value{grad}) {
-			if g.Node.Op() != opMul || g.Node.Inputs()[1] != alpha {
-				t.Fatalf("gradient %d of %v is not a product with the number at last", i, d)
-			}
-			m := g.Node.Inputs()[0]
-			if m.Node.Op() != opMatMul {
-				t.Fatalf("gradient %d of %v is no product of matrices", i, d)
-			}
-			for _, f := range m.Node.Inputs() {
-				if _, ok := widenedFrom(f); !ok {
-					t.Errorf("gradient %d of %v: a factor was not widened", i, d)
-				}
+	b := &Builder{}
+	leaf := func(dims ...int) Value { return b.Full(dims, 1, BF16) }
+	x, y, alpha := leaf(3, 4), leaf(4, 5), b.Full(nil, 2, F32)
+	product := b.MatMul(b.widen(x), b.widen(y))
+	grad := b.Mul(b.widen(leaf(3, 5)), alpha)
+	for i, g := range vjpMatMul(b, product.Node.Args(), []Value{product}, []Value{grad}) {
+		if g.Node.Op() != opMul || g.Node.Inputs()[1] != alpha {
+			t.Fatalf("gradient %d is not a product with the number at last", i)
+		}
+		m := g.Node.Inputs()[0]
+		if m.Node.Op() != opMatMul {
+			t.Fatalf("gradient %d is no product of matrices", i)
+		}
+		for _, f := range m.Node.Inputs() {
+			if _, ok := widenedFrom(f); !ok {
+				t.Errorf("gradient %d: a factor was not widened", i)
 			}
 		}
 	}
