@@ -351,3 +351,15 @@ func powInt(x, y int64) int64 {
 	}
 	return p
 }
+
+// unscaled takes a product of widened bfloat16 with a number apart; the number is nil for
+// anything else.
+func unscaled(x Value) (y, factor Value) {
+	if x.Node.Op() == opMul {
+		in := x.Node.Inputs()
+		if _, ok := widenedFrom(in[0]); ok && in[1].Rank() == 0 && in[1].DType() == F32 {
+			return in[0], in[1]
+		}
+	}
+	return x, Value{}
+}

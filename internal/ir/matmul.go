@@ -115,18 +115,6 @@ func widenedFrom(x Value) (narrow Value, ok bool) {
 	return narrow, narrow.DType() == BF16
 }
 
-// unscaled takes a product of widened bfloat16 with a number apart; the number is nil for
-// anything else.
-func unscaled(x Value) (y, factor Value) {
-	if x.Node.Op() == opMul {
-		in := x.Node.Inputs()
-		if _, ok := widenedFrom(in[0]); ok && in[1].Rank() == 0 && in[1].DType() == F32 {
-			return in[0], in[1]
-		}
-	}
-	return x, Value{}
-}
-
 // transposeNarrow is the transposed matrix, widened where x is: the cast stays next to a product.
 func (b *Builder) transposeNarrow(x Value) Value {
 	if narrow, ok := widenedFrom(x); ok {
