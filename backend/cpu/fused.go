@@ -36,6 +36,8 @@ func (l *lowering) Kernel(k *fuse.Kernel) (emit func(), ok bool) {
 	if together := l.takeTogether(k); !together {
 		n.apart = setApart(k)
 	}
+	// What is moved for a call is that of one grid, and parts are calls of their own.
+	k.Loop.Planes = len(k.Grid.Outer) > 0 && len(n.apart) == 0 && k.Parts <= 1
 	nest.Hint(k, l.Uses)
 	n.code, ok = l.engine.compile(k.Loop)
 	return n.emit, ok

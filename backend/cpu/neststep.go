@@ -26,6 +26,7 @@ type laid struct {
 	apart     []apart
 	nest      *loop.Nest
 	cost      float64
+	planes    bool  // a call may have several grids
 	piece     int   // what the nest was cut by
 	evictions int64 // of the engine when it had the code: what it has forgotten is not held
 }
@@ -40,7 +41,7 @@ func (n *nestStep) emit() {
 	}
 	over := nest.Of(n.Kernel, piece)
 	placeApart(n.apart, over)
-	k := &laid{n.code, n.apart, over, nest.Cost(n.Kernel, over), l.tune.piece, l.engine.evictions.Load()}
+	k := &laid{n.code, n.apart, over, nest.Cost(n.Kernel, over), n.Loop.Planes, l.tune.piece, l.engine.evictions.Load()}
 	if nest.Steady(n.Kernel) {
 		n.Layout.Keep(k)
 	}
@@ -57,6 +58,9 @@ func (n *nestStep) emitLaid() {
 func (n *nestStep) add(s step, k *laid, over loop.Nest) {
 	l := n.l
 	r := &nestRun{Nest: over, mem: l.mem, code: k.code, apart: k.apart, flush: l.flush}
+	if k.planes {
+		r.planes = max(1, k.piece/max(1, over.Rows*over.Cols))
+	}
 	s.Payload = work{n: r.Count(), run: r.run}
 	if len(n.Divisions) > 0 {
 		s.Payload.run = named(r.run, n.Divisions)
@@ -71,7 +75,9 @@ type nestRun struct {
 	mem   *memory
 	code  *kernelCode // made when the compilation has ended
 	apart []apart
-	flush bool // subnormal numbers
+	// planes is how many grids a call has at most, of kernels that have Planes.
+	planes int
+	flush  bool // subnormal numbers
 }
 
 // nestWorker is what a goroutine needs in a nestRun.
@@ -95,16 +101,19 @@ func (r *nestRun) run(lo, hi int) {
 		mem = unsafe.Add(f.Spill, spill)
 	}
 	r.SetStrides(f)
-	for unit := lo; unit < hi; unit++ {
+	for unit := lo; unit < hi; {
+		r.Place(f, unit, r.mem.bufs, mem)
 		if len(r.apart) > 0 {
-			r.Place(f, unit, r.mem.bufs, mem)
 			r.runApart(f, mem)
+			unit++
 			continue
 		}
-		if unit == lo || !r.Next(f, unit) {
-			r.Place(f, unit, r.mem.bufs, mem)
+		planes := 1
+		if r.planes > 0 {
+			planes = r.Planes(f, unit, hi, r.planes)
 		}
 		r.code.code.Run(f)
+		unit += planes
 	}
 	clear(f.Ptr[:len(r.Args)])
 }

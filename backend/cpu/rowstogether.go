@@ -19,7 +19,7 @@ func (l *lowering) takeTogether(k *fuse.Kernel) bool {
 	}
 	g := k.Grid
 	switch {
-	case g.Cols.N <= mostTogether && g.Rows.N >= l.tune.together:
+	case g.Cols.N <= mostTogether && (g.Rows.N >= l.tune.together || fewTogether(&g)):
 	case g.Cols.N >= 2*l.tune.together && slices.ContainsFunc(k.Loop.Args, func(a loop.Arg) bool { return a.Cols == loop.Free }):
 		g = columnsAsRows(&k.Grid)
 	default:
@@ -43,6 +43,12 @@ func (l *lowering) takeTogether(k *fuse.Kernel) bool {
 	}
 	k.Grid = g
 	return true
+}
+
+// fewTogether reports whether few rows are taken together, too: a call has them of many grids, and they fill a
+// vector that has several.
+func fewTogether(g *fuse.Grid) bool {
+	return len(g.Outer) > 0 && g.Rows.N*g.Cols.N >= mostTogether && 2*g.Cols.N <= mostTogether
 }
 
 // columnsAsRows returns a grid whose rows are the columns of another, whose rows are gone through outside.

@@ -211,7 +211,11 @@ func (s Stride) String() string { return strideNames[s] }
 // String lists the kernel, one instruction a line.
 func (k *Kernel) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "kernel axis=%v\n", k.Axis)
+	fmt.Fprintf(&b, "kernel axis=%v", k.Axis)
+	if k.Planes {
+		b.WriteString(" planes")
+	}
+	b.WriteByte('\n')
 	for i, a := range k.Args {
 		fmt.Fprintf(&b, "  arg%d %v %v", i, a.DType, a.Cols)
 		if a.Write {

@@ -32,7 +32,23 @@ func Eval(k *Kernel, f *Frame) {
 			e.vals[i] = constant(in)
 		}
 	}
-	switch k.Axis {
+	e.grid()
+	if !k.Planes || f.Planes <= 1 {
+		return
+	}
+	plane := *f
+	e.f = &plane
+	for range f.Planes - 1 {
+		for i := range k.Args {
+			plane.Ptr[i] = unsafe.Add(plane.Ptr[i], f.Plane[i])
+		}
+		e.grid()
+	}
+}
+
+// grid runs all lines of the present grid.
+func (e *evaluator) grid() {
+	switch f := e.f; e.k.Axis {
 	case None, Columns:
 		for r := range f.Rows {
 			e.line(r, r+1, 0, f.Cols)

@@ -5,7 +5,7 @@ import "encoding/binary"
 // Key returns the structure of a kernel as a string: equal ones are equal.
 func (k *Kernel) Key() string {
 	b := make([]byte, 0, 64+16*len(k.Instrs))
-	b = append(b, byte(k.Axis), byte(len(k.Args)))
+	b = append(b, byte(k.Axis)|flag(k.Planes)<<7, byte(len(k.Args)))
 	for _, a := range k.Args {
 		b = append(b, byte(a.DType), byte(a.Cols), flag(a.Write)|flag(a.Stream)<<1|flag(a.Ahead)<<2)
 	}

@@ -141,7 +141,9 @@ type Kernel struct {
 	Axis Axis
 	// Width, if not 0, says that all calls have so many columns, and that Args have their steps. What is
 	// computed is the same.
-	Width  int
+	Width int
+	// Planes says that a call may have several grids, each at strides of its own from the one before.
+	Planes bool
 	Args   []Arg
 	Instrs []Instr
 	Passes []Pass
@@ -180,4 +182,8 @@ type Frame struct {
 	// Flush lets ops on floats treat subnormal operands and results as zero. Machine code does so,
 	// Eval does not.
 	Flush bool
+	// Planes is how many grids the call of a kernel with Planes has, 0 for one, and Plane their strides in
+	// bytes.
+	Planes int
+	Plane  [MaxArgs]int
 }

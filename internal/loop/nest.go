@@ -86,19 +86,22 @@ func (n *Nest) Place(f *Frame, unit int, bufs [][]byte, private unsafe.Pointer) 
 	}
 }
 
-// Next moves a frame that was placed at the unit before to one, if these are alike but for their place in
-// the last of the outer dimensions. It reports whether they are.
-func (n *Nest) Next(f *Frame, unit int) bool {
+// Planes returns how many units from one on, before hi and most, are alike but for their place in the last of
+// the outer dimensions, and has the frame of the first be the call of all of them.
+func (n *Nest) Planes(f *Frame, unit, hi, most int) int {
 	last := len(n.Outer) - 1
-	if last < 0 || n.Units.Rows*n.Units.Cols != 1 || unit%n.Outer[last] == 0 {
-		return false
+	f.Planes = 1
+	if last < 0 || n.Units.Rows*n.Units.Cols != 1 {
+		return 1
 	}
+	f.Planes = max(1, min(hi-unit, n.Outer[last]-unit%n.Outer[last], most))
 	for i := range n.Args {
+		f.Plane[i] = 0
 		if a := &n.Args[i]; a.Buf >= 0 {
-			f.Ptr[i] = unsafe.Add(f.Ptr[i], a.Outer[last])
+			f.Plane[i] = a.Outer[last]
 		}
 	}
-	return true
+	return f.Planes
 }
 
 // piece returns the bounds of a unit along an axis of n.

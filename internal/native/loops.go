@@ -318,17 +318,47 @@ func (g *gen) advance() {
 func (g *gen) rewind() {
 	a := g.asm
 	for i := range g.k.Args {
+		first := inFrame(framePtr + 8*int32(i))
+		if g.k.Planes {
+			first = inSpill(atPlane + 8*int32(i))
+		}
 		if r := g.args[i]; r != x64.NoReg {
-			a.MovLoad(r, inFrame(framePtr+8*int32(i)))
+			a.MovLoad(r, first)
 			continue
 		}
-		a.MovLoad(x64.RAX, inFrame(framePtr+8*int32(i)))
+		a.MovLoad(x64.RAX, first)
 		a.MovStore(inSpill(atPointers+8*int32(i)), x64.RAX)
 	}
 	if g.indexed {
 		a.MovImm(x64.RAX, 0)
 		a.MovStore(inSpill(atIndex), x64.RAX)
 	}
+}
+
+// planeLoop emits body for each grid of a call.
+func (g *gen) planeLoop(body func()) {
+	if !g.k.Planes {
+		body()
+		return
+	}
+	a := g.asm
+	for i := range g.k.Args {
+		a.MovLoad(x64.RAX, inFrame(framePtr+8*int32(i)))
+		a.MovStore(inSpill(atPlane+8*int32(i)), x64.RAX)
+	}
+	a.MovLoad(x64.RAX, inFrame(framePlanes))
+	a.MovStore(inSpill(atPlanes), x64.RAX)
+	top := a.Label()
+	a.Bind(top)
+	body()
+	for i := range g.k.Args {
+		a.MovLoad(x64.RAX, inFrame(framePlane+8*int32(i)))
+		a.ArithStore(x64.Add, inSpill(atPlane+8*int32(i)), x64.RAX)
+	}
+	a.MovLoad(x64.RAX, inSpill(atPlanes))
+	a.ArithImm(x64.Sub, x64.RAX, 1)
+	a.MovStore(inSpill(atPlanes), x64.RAX)
+	a.JumpIf(x64.Greater, top)
 }
 
 // rowLoop emits body for each row and goes on to the next; it ends beyond the

@@ -11,12 +11,14 @@ import (
 
 // The spill memory begins with what the scalar code keeps; slots follow.
 const (
-	atPointers = 0                            // where each operand's row is
-	atRows     = atPointers + loop.MaxArgs*8  // rows still to do
-	atIndex    = atRows + 8                   // index of the row's first element
-	atTail     = atIndex + 8                  // elements of the tail
-	atFault    = atTail + 8                   // 1 more than the instruction that divided by zero
-	atBounce   = (atFault + 8 + 63) / 64 * 64 // a vector on its way to or from single elements
+	atPointers = 0                                         // where each operand's row is
+	atRows     = atPointers + loop.MaxArgs*8               // rows still to do
+	atIndex    = atRows + 8                                // index of the row's first element
+	atTail     = atIndex + 8                               // elements of the tail
+	atFault    = atTail + 8                                // 1 more than the instruction that divided by zero
+	atPlanes   = atFault + 8                               // grids still to do
+	atPlane    = atPlanes + 8                              // where each operand's grid is
+	atBounce   = (atPlane + loop.MaxArgs*8 + 63) / 64 * 64 // a vector on its way to or from single elements
 	atSlots    = atBounce + 64
 )
 
@@ -29,6 +31,9 @@ const (
 	framePtr   = int32(unsafe.Offsetof(loop.Frame{}.Ptr))
 	frameRow   = int32(unsafe.Offsetof(loop.Frame{}.Row))
 	frameCol   = int32(unsafe.Offsetof(loop.Frame{}.Col))
+
+	framePlanes = int32(unsafe.Offsetof(loop.Frame{}.Planes))
+	framePlane  = int32(unsafe.Offsetof(loop.Frame{}.Plane))
 )
 
 func inFrame(at int32) x64.Mem { return x64.At(frameBase, at) }

@@ -192,16 +192,18 @@ func assemble(k *loop.Kernel, isa ISA, use func(text []byte) error) (spill int, 
 	g.asm.MovLoad(spillBase, inFrame(frameSpill))
 	g.asm.MovImm(x64.RAX, 0)
 	g.asm.MovStore(inSpill(atFault), x64.RAX)
-	switch {
-	case g.short:
-		g.alongShort(passes[0])
-	case k.Axis == loop.Rows:
-		g.alongRows(passes)
-	case k.Axis == loop.Both:
-		g.overAll(passes)
-	default:
-		g.alongColumns(passes)
-	}
+	g.planeLoop(func() {
+		switch {
+		case g.short:
+			g.alongShort(passes[0])
+		case k.Axis == loop.Rows:
+			g.alongRows(passes)
+		case k.Axis == loop.Both:
+			g.overAll(passes)
+		default:
+			g.alongColumns(passes)
+		}
+	})
 	if g.fenced {
 		g.asm.Sfence()
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/native/x64"
 )
@@ -78,7 +79,10 @@ func (s *lanesOfRows) fits(size int) bool {
 	case s.packed() || s.one() && !s.write:
 		return true
 	}
-	return size >= 4 && s.vectors <= mostVectors
+	if size < 4 {
+		return !s.write && s.vectors == 1
+	}
+	return s.vectors <= mostVectors
 }
 
 // at is where the element of a lane lies, counted from the first.
@@ -140,6 +144,9 @@ func (g *gen) part(arg, j int, s *lanesOfRows) addr {
 // readRows loads an operand of which rows are taken together and that is not packed.
 func (g *gen) readRows(arg int, s *lanesOfRows) val {
 	size := g.k.Args[arg].DType.Size()
+	if size < 4 {
+		return g.readNarrowRows(arg, s)
+	}
 	n, full := g.vl(size), s.lanes
 	load := func(j int) val {
 		if !g.rest && (j+1)*full <= s.span(s.rows) {
@@ -165,6 +172,24 @@ func (g *gen) readRows(arg int, s *lanesOfRows) val {
 			}
 		}
 		v = g.blend(size, g.constLanes(uint16(later)), two(2), v)
+	}
+	return v
+}
+
+// readNarrowRows is readRows of elements of less than 32 bits, which lie in one vector. They are widened first,
+// since few processors permute narrow ones.
+func (g *gen) readNarrowRows(arg int, s *lanesOfRows) val {
+	d := g.k.Args[arg].DType
+	n := max(g.vl(d.Size()), 16)
+	v := g.add(vop{op: maskedLoads[d.Size()], len: n, dst: g.temp(n), mem: g.part(arg, 0, s), c: g.maskOf(s, 0), zero: true})
+	stored := d
+	if d == ir.Bool {
+		stored = ir.U8
+	}
+	index := g.lanesFrom(s, 4, "from ", s.at)
+	v = g.op2(x64.PERMD, g.vl(4), index, g.widen(stored, v, 0))
+	if d == ir.Bool {
+		return g.nonZero(4, v)
 	}
 	return v
 }
