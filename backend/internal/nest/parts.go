@@ -21,13 +21,14 @@ type Cut struct {
 	Tall  int // elements from where on a reduction of columns is cut into strips
 	Strip int // rows in a strip, at least
 	Short int // bytes of a line up to which lines are computed beside each other
+	Place int // and where places of elements are found, whose vectors take longer to join
 }
 
 // Piece is the number of elements in a call of a kernel, about: what takes some microseconds.
 const Piece = 1 << 14
 
 // Cuts returns where processors are best served by parts. Sums depend on it.
-func Cuts() Cut { return Cut{Part: 1 << 15, Tall: 1 << 18, Strip: 32, Short: 96} }
+func Cuts() Cut { return Cut{Part: 1 << 15, Tall: 1 << 18, Strip: 32, Short: 96, Place: 2048} }
 
 // Parts returns into how many parts the lines of a reduction are cut: where there
 // are few of them, and where lines are tall columns, which are better read in
@@ -56,5 +57,9 @@ func (t Cut) Parts(r fuse.Reduction) int {
 // of each adjoin: they are so short that a vector has few elements of one, and what comes once for a line
 // takes most of the time.
 func (t Cut) Beside(r fuse.Reduction) bool {
-	return r.Lines >= leastBeside && r.Shape.Numel()/r.Lines*r.Shape.DType().Size() <= t.Short
+	short := t.Short
+	if r.Place {
+		short = t.Place
+	}
+	return r.Lines >= leastBeside && r.Shape.Numel()/r.Lines*r.Shape.DType().Size() <= short
 }
