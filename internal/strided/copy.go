@@ -105,8 +105,11 @@ func copyColumn[T Bits](dst, src []T, to, from, up, down, count int) {
 	}
 	_, _, _, _ = dst[to], dst[to+(count-1)*up], src[from], src[from+(count-1)*down]
 	size := int(unsafe.Sizeof(*new(T)))
-	there, here := unsafe.Pointer(&dst[to]), unsafe.Pointer(&src[from])
-	up, down = up*size, down*size
+	moveWords[T](unsafe.Pointer(&dst[to]), unsafe.Pointer(&src[from]), up*size, down*size, count)
+}
+
+// moveWords copies words that are up bytes apart, from there on, and down bytes apart from here on.
+func moveWords[T Bits](there, here unsafe.Pointer, up, down, count int) {
 	i := 0
 	for ; i+4 <= count; i += 4 {
 		t, f := unsafe.Add(there, i*up), unsafe.Add(here, i*down)

@@ -15,7 +15,7 @@ func Read[T Bits](dst, src []T, v *View, start int) {
 		fill(dst, src[v.Offset])
 		return
 	}
-	if readTransposed(dst, src, v, start) || repeatTransposed(dst, src, v, start) {
+	if readTransposed(dst, src, v, start) || readCrossed(dst, src, v, start) || repeatTransposed(dst, src, v, start) {
 		return
 	}
 	last := v.Rank - 1

@@ -225,7 +225,12 @@ func (v *View) Seek(element int, at *[MaxRank]int) int {
 // Next advances the coordinates of the dimensions before last by one element, and returns the
 // position that pos becomes. After the last element they are those of the first.
 func (v *View) Next(at *[MaxRank]int, last, pos int) int {
-	for d := last - 1; d >= 0; d-- {
+	return v.nextWithin(at, 0, last, pos)
+}
+
+// nextWithin is Next of the dimensions from first on.
+func (v *View) nextWithin(at *[MaxRank]int, first, last, pos int) int {
+	for d := last - 1; d >= first; d-- {
 		at[d]++
 		pos += v.Strides[d]
 		if at[d] < v.Dims[d] {

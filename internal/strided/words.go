@@ -98,6 +98,10 @@ func moveRuns[T Bits](dst, src []T, to, from, up, down, n, runs int) {
 				*(*T)(unsafe.Add(t, b)) = *(*T)(unsafe.Add(f, b))
 			}
 		}
+	case bytes == 8:
+		moveWords[uint64](there, here, up, down, runs)
+	case bytes == 16:
+		moveWords[Bits128](there, here, up, down, runs)
 	case bytes < 16:
 		for i := range runs {
 			f, t := unsafe.Add(here, i*down), unsafe.Add(there, i*up)
