@@ -2,7 +2,11 @@ package loris
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -112,6 +116,119 @@ func TestSolveOfLargeMatrices(t *testing.T) {
 				if err != nil || !(v[0] < map[DType]float64{F32: 2e-3, F64: 1e-10}[dtype]) {
 					t.Errorf("%v, %d rows: %s off by %v, %v", dtype, n, what, v, err)
 				}
+			}
+		}
+	}
+}
+
+// hardMatrices returns count matrices, some of them singular, with ties of pivots or with what is not finite.
+func hardMatrices(count, rows, cols int) []float64 {
+	rng, x := rand.New(rand.NewPCG(uint64(count*rows), uint64(cols))), make([]float64, count*rows*cols)
+	hard := []float64{0, math.Copysign(0, -1), 1, -1, 2, 0.5, math.NaN(), math.Inf(1), 0x1p-130}
+	for i := range x {
+		switch b := i / (rows * cols); {
+		case b%6 == 2:
+			x[i] = hard[rng.IntN(6)]
+		case b%11 == 5:
+			x[i] = hard[rng.IntN(len(hard))]
+		default:
+			x[i] = rng.NormFloat64()
+		}
+	}
+	return x
+}
+
+// Matrices of a batch are factored in groups of some, and the rest one by one; the results are the same bits as
+// those of each by itself.
+func TestGroupsOfMatrices(t *testing.T) {
+	const count = 21
+	ctx := context.Background()
+	// A call has a batch of matrices, or one, and right sides for each or for all.
+	for name, call := range map[string]func(a, b *Tensor) []*Tensor{
+		"factor": func(a, _ *Tensor) []*Tensor {
+			lu, pivots, info := LinalgLUFactorEx(a)
+			return []*Tensor{lu, pivots, info}
+		},
+		"solve": func(a, b *Tensor) []*Tensor { x, info := LinalgSolveEx(a, b); return []*Tensor{x, info} },
+		"solve adjoint": func(a, b *Tensor) []*Tensor {
+			lu, pivots, _ := LinalgLUFactorEx(a)
+			return []*Tensor{LinalgLUSolve(lu, pivots, b, Adjoint(true))}
+		},
+		"inverse":     func(a, _ *Tensor) []*Tensor { x, info := LinalgInvEx(a); return []*Tensor{x, info} },
+		"determinant": func(a, _ *Tensor) []*Tensor { return []*Tensor{LinalgDet(a)} },
+		"triangle": func(a, b *Tensor) []*Tensor {
+			return []*Tensor{a.LinalgSolveTriangular(b, true), a.LinalgSolveTriangular(b, false, Unitriangular(true))}
+		},
+		"cholesky": func(a, _ *Tensor) []*Tensor {
+			d := a.Mul(0.01).Add(With(As(a.DType())).Eye(a.Dim(-1)))
+			lower, info := d.LinalgCholeskyEx()
+			upper, _ := d.LinalgCholeskyEx(Upper(true))
+			return []*Tensor{lower, upper, info}
+		},
+	} {
+		for _, dtype := range []DType{F32, F64} {
+			for _, n := range []int{1, 2, 3, 4, 7, 16, 17} {
+				one := func(i int) func(*Tensor) *Tensor { return func(t *Tensor) *Tensor { return t.Select(0, i) } }
+				a, b := FromSlice(hardMatrices(count, n, n), count, n, n).Cast(dtype), FromSlice(hardMatrices(count, n, 3), count, n, 3).Cast(dtype)
+				for _, form := range []struct {
+					what string
+					a, b func(i int) func(*Tensor) *Tensor
+					n    int
+				}{
+					{"batches", one, one, count},
+					{"one right side", one, func(int) func(*Tensor) *Tensor { return one(4) }, count},
+					{"one matrix", func(int) func(*Tensor) *Tensor { return one(1) }, one, count},
+				} {
+					x, y := a, b
+					if form.what == "one right side" {
+						y = one(4)(b)
+					} else if form.what == "one matrix" {
+						x = one(1)(a)
+					}
+					together := call(x, y)
+					for i := range form.n {
+						for k, want := range call(form.a(i)(a), form.b(i)(b)) {
+							got := together[k]
+							if got.Rank() > want.Rank() {
+								got = got.Select(0, i)
+							}
+							sameBits(ctx, t, fmt.Sprint(name, " ", dtype, " ", n, " ", form.what, " ", i, " result ", k), got, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func sameBits(ctx context.Context, t *testing.T, what string, got, want *Tensor) {
+	t.Helper()
+	x, err := Read[float64](ctx, got.Cast(F64))
+	y, other := Read[float64](ctx, want.Cast(F64))
+	if err != nil || other != nil {
+		t.Fatalf("%s: %v, %v", what, err, other)
+	}
+	for i, v := range y {
+		if math.Float64bits(x[i]) != math.Float64bits(v) && (v == v || x[i] == x[i]) {
+			t.Fatalf("%s: element %d is %v, by itself %v", what, i, x[i], v)
+		}
+	}
+}
+
+// The error of a batch names the first matrix that has no result, in a group or not.
+func TestErrorOfGroups(t *testing.T) {
+	for _, wrong := range []int{0, 9, 13, 20} {
+		x := make([]float64, 21*9)
+		for i := range x {
+			if x[i] = 0; i%9%4 == 0 && i/9 != wrong {
+				x[i] = 1
+			}
+		}
+		a := FromSlice(x, 21, 3, 3)
+		for name, r := range map[string]*Tensor{"inverse": LinalgInv(a), "cholesky": a.LinalgCholesky()} {
+			_, err := Read[float64](context.Background(), r)
+			if !errors.Is(err, ErrLinAlg) || !strings.Contains(err.Error(), fmt.Sprintf("batch element %d:", wrong)) {
+				t.Errorf("%s with matrix %d singular: %v", name, wrong, err)
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func (c *call) fillOf(what string) (fill, error) {
 	case "lengths":
 		return ints(ir.I64, func(*rand.Rand, int) int64 { return int64(c.size.letters["c"]) }), nil
 	case "pivots":
-		return ints(ir.I32, func(_ *rand.Rand, i int) int64 { return int64(i + 1) }), nil
+		return fill{ir.I32, pivots}, nil
 	case "unit":
 		return c.floats(func(rng *rand.Rand, _ []int, _ int) float64 { return 0.01 + 0.98*rng.Float64() }), nil
 	case "positive":
@@ -47,7 +47,7 @@ func (c *call) fillOf(what string) (fill, error) {
 			return (rng.Float64() - 0.5) / math.Sqrt(float64(dims[0]))
 		}), nil
 	case "spd", "lower":
-		return c.floats(diagonallyDominant(what == "lower")), nil
+		return c.matrices(diagonallyDominant(what == "lower")), nil
 	case "sorted":
 		f := c.sample(lo, hi)
 		return fill{f.dtype, func(rng *rand.Rand, s ir.Shape) []byte { return sorted(s.DType(), f.make(rng, s)) }}, nil
@@ -133,8 +133,8 @@ func ints(d ir.DType, element func(rng *rand.Rand, i int) int64) fill {
 }
 
 // diagonallyDominant has elements of symmetric matrices that have an inverse, or of the lower half.
-func diagonallyDominant(lower bool) func(*rand.Rand, []int, int) float64 {
-	return func(_ *rand.Rand, dims []int, i int) float64 {
+func diagonallyDominant(lower bool) func([]int, int) float64 {
+	return func(dims []int, i int) float64 {
 		n := dims[len(dims)-1]
 		row, col := i/n%dims[len(dims)-2], i%n
 		switch {
@@ -145,6 +145,29 @@ func diagonallyDominant(lower bool) func(*rand.Rand, []int, int) float64 {
 		}
 		return math.Sin(float64(row*col+row+col)) / float64(n)
 	}
+}
+
+// matrices are floats of which each element is its own, so that all matrices of a batch are as they should be.
+func (c *call) matrices(element func(dims []int, i int) float64) fill {
+	if !c.dtype.IsFloat() {
+		return sampleOf(c.dtype, 0, 1)
+	}
+	return fill{c.dtype, func(_ *rand.Rand, s ir.Shape) []byte {
+		v := make([]float64, s.Numel())
+		for i := range v {
+			v[i] = element(s.Dims(), i)
+		}
+		return elements.EncodeFloats(s.DType(), v)
+	}}
+}
+
+// pivots leave all rows of each matrix where they are.
+func pivots(_ *rand.Rand, s ir.Shape) []byte {
+	v := make([]int64, s.Numel())
+	for i := range v {
+		v[i] = int64(i%s.Dim(-1) + 1)
+	}
+	return elements.EncodeInts(s.DType(), v)
 }
 
 // permutations has an order of its own of the last dimension in each line.

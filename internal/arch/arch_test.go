@@ -130,7 +130,8 @@ var allowed = map[string][]string{
 	"backend/cuda/internal/fakecuda": {},
 
 	"internal/kernels/dense":     {"internal/isa", "internal/kernels/gemm", "internal/parallel"},
-	"internal/kernels/linalg":    {"internal/aten", "internal/elements", "internal/kernels/dense", "internal/ir", "internal/parallel"},
+	"internal/kernels/linalg":    {"internal/aten", "internal/elements", "internal/kernels/dense", "internal/kernels/lanes", "internal/ir", "internal/parallel"},
+	"internal/kernels/lanes":     {"internal/isa"},
 	"internal/kernels/gemm":      {"internal/kernels", "internal/parallel", "internal/half", "internal/isa"},
 	"internal/kernels/bags":      {"internal/kernels"},
 	"internal/kernels/distance":  {"internal/isa"},

@@ -14,12 +14,12 @@ var errNotConverged = errors.New("the algorithm failed to converge because the i
 	"too many repeated values")
 
 var families = map[ir.Op]family{
-	aten.LinalgCholeskyEx:         {core: []int{2}, make: cholesky},
-	aten.LinalgLUFactorEx:         {core: []int{2}, make: factor},
+	aten.LinalgCholeskyEx:         {core: []int{2}, make: cholesky, group: choleskyGroup},
+	aten.LinalgLUFactorEx:         {core: []int{2}, make: factor, group: factorGroup},
 	aten.LUUnpack:                 {core: []int{2, 1}, move: unpack, cost: unpackCost},
-	aten.LinalgLUSolve:            {core: []int{2, 1, 2}, make: solveFactored, cost: solveCost},
-	aten.LinalgDet:                {core: []int{2}, make: determinant, room: determinantRoom, vectors: true},
-	aten.LinalgSolveTriangular:    {core: []int{2, 2}, make: solveTriangular},
+	aten.LinalgLUSolve:            {core: []int{2, 1, 2}, make: solveFactored, group: solveFactoredGroup, cost: solveCost},
+	aten.LinalgDet:                {core: []int{2}, make: determinant, group: determinantGroup, room: determinantRoom, vectors: true},
+	aten.LinalgSolveTriangular:    {core: []int{2, 2}, make: solveTriangular, group: solveTriangularGroup},
 	aten.Geqrf:                    {core: []int{2}, make: reflect},
 	aten.LinalgHouseholderProduct: {core: []int{2, 1}, make: product},
 	aten.Ormqr:                    {core: []int{2, 1, 2}, make: applyProduct},

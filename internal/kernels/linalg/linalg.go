@@ -1,6 +1,6 @@
 // Package linalg has the kernels of dense linear algebra for all backends on the host, which are package
 // dense's, and a Fourier transform for the reference. They compute one matrix or line of a batch at a time,
-// in float64, and round each result once.
+// or groups of small matrices by package lanes, in float64, and round each result once.
 package linalg
 
 import (
@@ -11,6 +11,7 @@ import (
 	"github.com/loris-ml/loris/internal/elements"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/dense"
+	"github.com/loris-ml/loris/internal/kernels/lanes"
 	"github.com/loris-ml/loris/internal/parallel"
 )
 
@@ -26,9 +27,10 @@ type mover func(in, out [][]byte) error
 type family struct {
 	// core has for each operand the number of its last dimensions that are one element of the
 	// batch; those in front broadcast together.
-	core []int
-	make func(a ir.Args) kernel
-	move func(a ir.Args) mover // in place of make for an op that computes nothing
+	core  []int
+	make  func(a ir.Args) kernel
+	move  func(a ir.Args) mover   // in place of make for an op that computes nothing
+	group func(a ir.Args) grouped // for groups of small matrices; nil, or returns nil, if there are none
 	// vectors says that the kernel leaves out all results but that of the values where they are nil.
 	vectors bool
 	// room is the numbers of memory for its own use that a kernel finds behind the operands; nil for none.
@@ -57,6 +59,8 @@ type Call struct {
 	kernel  kernel
 	mover   mover // if there is one it takes the kernel's place
 	vectors bool  // can be left out
+	group   grouped
+	groups  sync.Pool
 	in, out []operand
 	room    int // numbers for the kernel's own use
 	rooms   sync.Pool
@@ -104,6 +108,9 @@ func New(a ir.Args, outs []ir.Shape) *Call {
 	for _, s := range outs {
 		c.out = append(c.out, operandOf(s, c.Batch))
 	}
+	if c.group = c.groupOf(f, a); c.group != nil {
+		c.Nanos /= lanes.Width / 2
+	}
 	return c
 }
 
@@ -149,11 +156,14 @@ func cube(a ir.Args) float64 {
 func (c *Call) Run(in, out [][]byte, lo, hi int) {
 	one, done := c.computer()
 	defer done()
-	for b := lo; b < hi; b++ {
-		if err := one(in, out, b); err != nil {
-			panic(fmt.Errorf("%w: batch element %d: %w", ir.ErrLinAlg, b, err))
+	each := func(lo, hi int) {
+		for b := lo; b < hi; b++ {
+			if err := one(in, out, b); err != nil {
+				panic(fmt.Errorf("%w: batch element %d: %w", ir.ErrLinAlg, b, err))
+			}
 		}
 	}
+	each(c.runGroups(in, out, lo, hi, each), hi)
 }
 
 // room is memory for the numbers of one element of the batch.
