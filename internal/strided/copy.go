@@ -110,15 +110,17 @@ func copyColumn[T Bits](dst, src []T, to, from, up, down, count int) {
 
 // moveWords copies words that are up bytes apart, from there on, and down bytes apart from here on.
 func moveWords[T Bits](there, here unsafe.Pointer, up, down, count int) {
-	i := 0
-	for ; i+4 <= count; i += 4 {
-		t, f := unsafe.Add(there, i*up), unsafe.Add(here, i*down)
+	up3, down3, to, from := 3*up, 3*down, 0, 0
+	for ; count >= 4; count -= 4 {
+		t, f := unsafe.Add(there, to), unsafe.Add(here, from)
 		*(*T)(t) = *(*T)(f)
 		*(*T)(unsafe.Add(t, up)) = *(*T)(unsafe.Add(f, down))
 		*(*T)(unsafe.Add(t, 2*up)) = *(*T)(unsafe.Add(f, 2*down))
-		*(*T)(unsafe.Add(t, 3*up)) = *(*T)(unsafe.Add(f, 3*down))
+		*(*T)(unsafe.Add(t, up3)) = *(*T)(unsafe.Add(f, down3))
+		to, from = to+4*up, from+4*down
 	}
-	for ; i < count; i++ {
-		*(*T)(unsafe.Add(there, i*up)) = *(*T)(unsafe.Add(here, i*down))
+	for ; count > 0; count-- {
+		*(*T)(unsafe.Add(there, to)) = *(*T)(unsafe.Add(here, from))
+		to, from = to+up, from+down
 	}
 }

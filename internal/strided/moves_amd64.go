@@ -128,24 +128,17 @@ func everyVectors[T Bits](dst, src []T) int {
 // thirdVectors sets whole vectors at the beginning of dst to every third element of src, and returns how many
 // elements that were. It leaves the last element, behind which src may end.
 func thirdVectors[T Bits](dst, src []T) int {
-	if unsafe.Sizeof(*new(T)) == 1 && vectors {
-		return thirdBytes(dst, src)
-	}
 	n := wholeVectors(dst)
-	if n == 0 || unsafe.Sizeof(dst[0]) != 4 {
+	if n == 0 {
 		return 0
 	}
-	third4AVX2((*byte)(unsafe.Pointer(&dst[0])), (*byte)(unsafe.Pointer(&src[:3*n][0])), n*4)
-	return n
-}
-
-// thirdBytes is thirdVectors of bytes: it takes all three thirds of some bytes, and keeps one.
-func thirdBytes[T Bits](dst, src []T) (n int) {
-	const each = 256
-	var thirds [3 * each]uint8
-	for ; n+each < len(dst); n += each {
-		thirds1AVX2(&thirds[0], (*uint8)(unsafe.Pointer(&src[3*n : 3*n+3*each][0])), each, each)
-		*(*[each]uint8)(unsafe.Pointer(&dst[n : n+each][0])) = [each]uint8(thirds[:each])
+	switch unsafe.Sizeof(dst[0]) {
+	case 1:
+		third1AVX2((*byte)(unsafe.Pointer(&dst[0])), (*byte)(unsafe.Pointer(&src[:3*n][0])), n)
+	case 4:
+		third4AVX2((*byte)(unsafe.Pointer(&dst[0])), (*byte)(unsafe.Pointer(&src[:3*n][0])), n*4)
+	default:
+		return 0
 	}
 	return n
 }

@@ -538,46 +538,6 @@ DATA placesOfThirds<>+24(SB)/4, $0x00000002
 DATA placesOfThirds<>+28(SB)/4, $0x00000005
 GLOBL placesOfThirds<>(SB), RODATA|NOPTR, $32
 
-// func thirds1AVX2(dst *uint8, src *uint8, width int, n int)
-// Requires: AVX
-TEXT ·thirds1AVX2(SB), NOSPLIT, $0-32
-	MOVQ    dst+0(FP), AX
-	MOVQ    src+8(FP), CX
-	MOVQ    width+16(FP), DX
-	MOVQ    n+24(FP), BX
-	VMOVDQU maskOfThird0<>+0(SB), X0
-	VMOVDQU orderOfThird0<>+0(SB), X1
-	VMOVDQU maskOfThird1<>+0(SB), X2
-	VMOVDQU orderOfThird1<>+0(SB), X3
-	VMOVDQU maskOfThird2<>+0(SB), X4
-	VMOVDQU orderOfThird2<>+0(SB), X5
-
-more:
-	VMOVDQU   (CX), X6
-	VMOVDQU   16(CX), X7
-	VMOVDQU   32(CX), X8
-	MOVQ      AX, SI
-	VPBLENDVB X4, X7, X6, X9
-	VPBLENDVB X2, X8, X9, X9
-	VPSHUFB   X1, X9, X9
-	VMOVDQU   X9, (SI)
-	ADDQ      DX, SI
-	VPBLENDVB X0, X7, X6, X9
-	VPBLENDVB X4, X8, X9, X9
-	VPSHUFB   X3, X9, X9
-	VMOVDQU   X9, (SI)
-	ADDQ      DX, SI
-	VPBLENDVB X2, X7, X6, X6
-	VPBLENDVB X0, X8, X6, X6
-	VPSHUFB   X5, X6, X6
-	VMOVDQU   X6, (SI)
-	ADDQ      $0x10, AX
-	ADDQ      $0x30, CX
-	SUBQ      $0x10, BX
-	JNZ       more
-	VZEROUPPER
-	RET
-
 DATA maskOfThird0<>+0(SB)/1, $0xff
 DATA maskOfThird0<>+1(SB)/1, $0x00
 DATA maskOfThird0<>+2(SB)/1, $0x00
@@ -685,3 +645,71 @@ DATA orderOfThird2<>+13(SB)/1, $0x09
 DATA orderOfThird2<>+14(SB)/1, $0x0c
 DATA orderOfThird2<>+15(SB)/1, $0x0f
 GLOBL orderOfThird2<>(SB), RODATA|NOPTR, $16
+
+// func third1AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·third1AVX2(SB), NOSPLIT, $0-24
+	MOVQ           dst+0(FP), AX
+	MOVQ           src+8(FP), CX
+	MOVQ           n+16(FP), DX
+	VBROADCASTI128 maskOfThird2<>+0(SB), Y0
+	VBROADCASTI128 maskOfThird1<>+0(SB), Y1
+	VBROADCASTI128 orderOfThird0<>+0(SB), Y2
+
+bytes:
+	VMOVDQU     (CX), X3
+	VINSERTI128 $0x01, 48(CX), Y3, Y3
+	VMOVDQU     16(CX), X4
+	VINSERTI128 $0x01, 64(CX), Y4, Y4
+	VMOVDQU     32(CX), X5
+	VINSERTI128 $0x01, 80(CX), Y5, Y5
+	VPBLENDVB   Y0, Y4, Y3, Y6
+	VPBLENDVB   Y1, Y5, Y6, Y6
+	VPSHUFB     Y2, Y6, Y6
+	VMOVDQU     Y6, (AX)
+	ADDQ        $0x20, AX
+	ADDQ        $0x60, CX
+	SUBQ        $0x20, DX
+	JNZ         bytes
+	VZEROUPPER
+	RET
+
+// func thirds1AVX2(dst *uint8, src *uint8, width int, n int)
+// Requires: AVX
+TEXT ·thirds1AVX2(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    width+16(FP), DX
+	MOVQ    n+24(FP), BX
+	VMOVDQU maskOfThird0<>+0(SB), X0
+	VMOVDQU orderOfThird0<>+0(SB), X1
+	VMOVDQU maskOfThird1<>+0(SB), X2
+	VMOVDQU orderOfThird1<>+0(SB), X3
+	VMOVDQU maskOfThird2<>+0(SB), X4
+	VMOVDQU orderOfThird2<>+0(SB), X5
+
+more:
+	VMOVDQU   (CX), X6
+	VMOVDQU   16(CX), X7
+	VMOVDQU   32(CX), X8
+	MOVQ      AX, SI
+	VPBLENDVB X4, X7, X6, X9
+	VPBLENDVB X2, X8, X9, X9
+	VPSHUFB   X1, X9, X9
+	VMOVDQU   X9, (SI)
+	ADDQ      DX, SI
+	VPBLENDVB X0, X7, X6, X9
+	VPBLENDVB X4, X8, X9, X9
+	VPSHUFB   X3, X9, X9
+	VMOVDQU   X9, (SI)
+	ADDQ      DX, SI
+	VPBLENDVB X2, X7, X6, X6
+	VPBLENDVB X0, X8, X6, X6
+	VPSHUFB   X5, X6, X6
+	VMOVDQU   X6, (SI)
+	ADDQ      $0x10, AX
+	ADDQ      $0x30, CX
+	SUBQ      $0x10, BX
+	JNZ       more
+	VZEROUPPER
+	RET

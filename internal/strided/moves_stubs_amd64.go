@@ -90,6 +90,11 @@ func runsAVX2(dst *byte, src *byte, up int, down int, bytes int, runs int)
 //go:noescape
 func third4AVX2(dst *byte, src *byte, n int)
 
+// third1AVX2 is third4AVX2 of bytes.
+//
+//go:noescape
+func third1AVX2(dst *byte, src *byte, n int)
+
 // thirds1AVX2 sets element (k, c) of dst, rows width apart, to element k + 3c of src, for k below 3 and c below n, a multiple of 16 above zero.
 //
 //go:noescape

@@ -307,21 +307,28 @@ func thirds() {
 	VZEROUPPER()
 	RET()
 
+	var masks, orders [3]Mem
+	for k := range 3 {
+		masks[k] = bytesOf16("maskOfThird"+string(rune('0'+k)), func(i int) byte {
+			if i%3 == k {
+				return 0xff
+			}
+			return 0
+		})
+		orders[k] = bytesOf16("orderOfThird"+string(rune('0'+k)), func(i int) byte { return byte((3*i + k) % 16) })
+	}
+	thirdBytes(masks, orders)
+
 	TEXT("thirds1AVX2", NOSPLIT, "func(dst, src *uint8, width, n int)")
 	Doc("thirds1AVX2 sets element (k, c) of dst, rows width apart, to element k + 3c of src, for k below 3 and c below n, a multiple of 16 above zero.")
 	Pragma("noescape")
 	to, from := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	width, columns := Load(Param("width"), GP64()), Load(Param("n"), GP64())
-	var masks, orders [3]reg.VecVirtual
+	var mask, order3 [3]reg.VecVirtual
 	for k := range 3 {
-		masks[k], orders[k] = XMM(), XMM()
-		VMOVDQU(bytesOf16("maskOfThird"+string(rune('0'+k)), func(i int) byte {
-			if i%3 == k {
-				return 0xff
-			}
-			return 0
-		}), masks[k])
-		VMOVDQU(bytesOf16("orderOfThird"+string(rune('0'+k)), func(i int) byte { return byte((3*i + k) % 16) }), orders[k])
+		mask[k], order3[k] = XMM(), XMM()
+		VMOVDQU(masks[k], mask[k])
+		VMOVDQU(orders[k], order3[k])
 	}
 	Label("more")
 	var parts [3]reg.VecVirtual
@@ -333,9 +340,9 @@ func thirds() {
 	MOVQ(to, row)
 	for k := range 3 {
 		v := XMM()
-		VPBLENDVB(masks[(k+2)%3], parts[1], parts[0], v)
-		VPBLENDVB(masks[(k+1)%3], parts[2], v, v)
-		VPSHUFB(orders[k], v, v)
+		VPBLENDVB(mask[(k+2)%3], parts[1], parts[0], v)
+		VPBLENDVB(mask[(k+1)%3], parts[2], v, v)
+		VPSHUFB(order3[k], v, v)
 		VMOVDQU(v, Mem{Base: row})
 		if k < 2 {
 			ADDQ(width, row)
@@ -345,6 +352,37 @@ func thirds() {
 	ADDQ(Imm(48), from)
 	SUBQ(Imm(16), columns)
 	JNZ(LabelRef("more"))
+	VZEROUPPER()
+	RET()
+}
+
+// thirdBytes writes the move of every third byte: each half of three vectors has those of 48 bytes that follow each
+// other.
+func thirdBytes(masks, orders [3]Mem) {
+	TEXT("third1AVX2", NOSPLIT, "func(dst, src *byte, n int)")
+	Doc("third1AVX2 is third4AVX2 of bytes.")
+	Pragma("noescape")
+	dst, src, n := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("n"), GP64())
+	second, third, order := YMM(), YMM(), YMM()
+	VBROADCASTI128(masks[2], second)
+	VBROADCASTI128(masks[1], third)
+	VBROADCASTI128(orders[0], order)
+	Label("bytes")
+	var parts [3]reg.VecVirtual
+	for i := range parts {
+		parts[i] = YMM()
+		VMOVDQU(Mem{Base: src}.Offset(16*i), parts[i].AsX())
+		VINSERTI128(Imm(1), Mem{Base: src}.Offset(48+16*i), parts[i], parts[i])
+	}
+	v := YMM()
+	VPBLENDVB(second, parts[1], parts[0], v)
+	VPBLENDVB(third, parts[2], v, v)
+	VPSHUFB(order, v, v)
+	VMOVDQU(v, Mem{Base: dst})
+	ADDQ(Imm(32), dst)
+	ADDQ(Imm(96), src)
+	SUBQ(Imm(32), n)
+	JNZ(LabelRef("bytes"))
 	VZEROUPPER()
 	RET()
 }
