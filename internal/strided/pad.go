@@ -1,5 +1,7 @@
 package strided
 
+import "unsafe"
+
 // Axis says which elements of a dimension its padding repeats: Before of them, then those that it keeps,
 // then After.
 type Axis struct {
@@ -62,18 +64,59 @@ func Pad[T Bits](dst, src []T, axes []Axis, lo, hi int) {
 		at[d], r = r%n, r/n
 	}
 	width := row.len()
-	for r := lo; r < hi; r++ {
+	for r := lo; r < hi; {
 		from := 0
 		for d := range axes[:last] {
 			from = from*axes[d].size + axes[d].place(at[d])
 		}
-		padRow(dst[r*width:][:width], src[from*row.size:][:row.size], &row)
-		for d := last - 1; d >= 0; d-- {
-			if at[d]++; at[d] < axes[d].len() {
+		rows := 1
+		if last > 0 {
+			rows = max(1, min(axes[last-1].following(at[last-1]), hi-r, max(1, blockBytes/(width*int(unsafe.Sizeof(*new(T)))))))
+		}
+		padTogether(dst[r*width:][:rows*width], src[from*row.size:][:rows*row.size], &row, rows)
+		r += rows
+		for d, by := last-1, rows; d >= 0; d, by = d-1, 1 {
+			if at[d] += by; at[d] < axes[d].len() {
 				break
 			}
 			at[d] = 0
 		}
+	}
+}
+
+// following is how many elements that are kept follow each other from position i on.
+func (a *Axis) following(i int) int {
+	if i < a.before {
+		return 0
+	}
+	return a.before + a.kept - i
+}
+
+const (
+	// rowsTogether is how many rows are padded together at least, and edgeTogether how many elements their edges
+	// have at most that are gone through column by column.
+	rowsTogether, edgeTogether = 4, 16
+	// keptTogether is the most bytes of a row that runs of a row of each are quicker to copy than one by one.
+	keptTogether = 4 << 10
+)
+
+// padTogether pads rows that follow each other in src and in dst.
+func padTogether[T Bits](dst, src []T, a *Axis, rows int) {
+	width, size := a.len(), a.size
+	if rows < rowsTogether || a.kept*int(unsafe.Sizeof(dst[0])) > keptTogether || a.before > edgeTogether || a.after > edgeTogether {
+		for i := range rows {
+			padRow(dst[i*width:][:width], src[i*size:][:size], a)
+		}
+		return
+	}
+	if a.kept > 0 {
+		moveRuns(dst, src, a.before, a.first, width, size, a.kept, rows)
+	}
+	for j := range a.before {
+		copyColumn(dst, src, j, a.fromBefore+j*a.byFirst, width, size, rows)
+	}
+	for j := range a.after {
+		copyColumn(dst, src, a.before+a.kept+j, a.fromAfter+j*a.byLast, width, size, rows)
 	}
 }
 
