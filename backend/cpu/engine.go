@@ -67,6 +67,8 @@ type engine struct {
 	load  func([]byte) (executable, error) // from an artefact; nil: it keeps none
 	// together reports whether there is code that takes several rows of a kernel at a time; nil: there is none.
 	together func(*loop.Kernel) bool
+	// whole reports whether there is code that goes over the columns of a kernel without a loop; nil: there is none.
+	whole func(*loop.Kernel) bool
 
 	templates *fuse.Templates
 	evictions atomic.Int64 // of codes

@@ -33,12 +33,16 @@ func (l *lowering) Kernel(k *fuse.Kernel) (emit func(), ok bool) {
 		own.Args = slices.Clone(own.Args)
 		k.Loop = &own
 	}
-	if together := l.takeTogether(k); !together {
+	together := l.takeTogether(k)
+	if !together {
 		n.apart = setApart(k)
 	}
 	// What is moved for a call is that of one grid, and parts are calls of their own.
 	k.Loop.Planes = len(k.Grid.Outer) > 0 && len(n.apart) == 0 && k.Parts <= 1
 	nest.Hint(k, l.Uses)
+	if !together {
+		l.takeWhole(k)
+	}
 	n.code, ok = l.engine.compile(k.Loop)
 	return n.emit, ok
 }

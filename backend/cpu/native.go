@@ -13,6 +13,7 @@ func engineFor(isa native.ISA) *engine {
 	)
 	e.name = isa.String()
 	e.together = func(k *loop.Kernel) bool { return native.Short(k, isa) }
+	e.whole = func(k *loop.Kernel) bool { return native.Whole(k, isa) }
 	e.load = func(data []byte) (executable, error) { return native.Load(data) }
 	return e
 }

@@ -45,6 +45,25 @@ func (l *lowering) takeTogether(k *fuse.Kernel) bool {
 	return true
 }
 
+// mostWhole is how many columns a row has at most that is taken whole.
+const mostWhole = 64
+
+// takeWhole has a kernel go over its columns without a loop, if there are few and there is code for that. Results
+// that pass by the cache are stored in loops.
+func (l *lowering) takeWhole(k *fuse.Kernel) {
+	g := &k.Grid
+	if l.engine.whole == nil || l.tune.piece < mostWhole || g.Cols.N > mostWhole || g.Rows.N < l.tune.together && len(g.Outer) == 0 {
+		return
+	}
+	if slices.ContainsFunc(k.Loop.Args, func(a loop.Arg) bool { return a.Stream }) {
+		return
+	}
+	k.Loop.Width = g.Cols.N
+	if !l.engine.whole(k.Loop) {
+		k.Loop.Width = 0
+	}
+}
+
 // fewTogether reports whether few rows are taken together, too: a call has them of many grids, and they fill a
 // vector that has several.
 func fewTogether(g *fuse.Grid) bool {

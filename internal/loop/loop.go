@@ -72,7 +72,8 @@ type Arg struct {
 	// not in the cache and whose rows are much smaller than it. It is for kernels of several
 	// passes whose lines are rows, and needs Unit.
 	Ahead bool
-	// RowStep and ColStep are the strides in elements that the Frames of a kernel with a Width have.
+	// RowStep and ColStep are the strides in elements that the Frames of a kernel have of which rows are taken
+	// together.
 	RowStep, ColStep int32
 }
 
@@ -139,8 +140,8 @@ type Pass struct {
 // Kernel is the structure of a fused loop.
 type Kernel struct {
 	Axis Axis
-	// Width, if not 0, says that all calls have so many columns, and that Args have their steps. What is
-	// computed is the same.
+	// Width, if not 0, says that all calls have so many columns, so that rows may be taken together, for which
+	// Args have their steps, or without a loop over columns. What is computed is the same.
 	Width int
 	// Planes says that a call may have several grids, each at strides of its own from the one before.
 	Planes bool

@@ -196,6 +196,8 @@ func assemble(k *loop.Kernel, isa ISA, use func(text []byte) error) (spill int, 
 		switch {
 		case g.short:
 			g.alongShort(passes[0])
+		case k.Width > 0 && Whole(k, isa):
+			g.alongWhole(passes[0])
 		case k.Axis == loop.Rows:
 			g.alongRows(passes)
 		case k.Axis == loop.Both:
