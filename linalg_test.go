@@ -157,7 +157,8 @@ func TestGroupsOfMatrices(t *testing.T) {
 		"inverse":     func(a, _ *Tensor) []*Tensor { x, info := LinalgInvEx(a); return []*Tensor{x, info} },
 		"determinant": func(a, _ *Tensor) []*Tensor { return []*Tensor{LinalgDet(a)} },
 		"triangle": func(a, b *Tensor) []*Tensor {
-			return []*Tensor{a.LinalgSolveTriangular(b, true), a.LinalgSolveTriangular(b, false, Unitriangular(true))}
+			return []*Tensor{a.LinalgSolveTriangular(b, true), a.LinalgSolveTriangular(b, false, Unitriangular(true)),
+				a.LinalgSolveTriangular(b.Transpose(-2, -1), true, Left(false)), a.LinalgSolveTriangular(b.Transpose(-2, -1), false, Left(false), Unitriangular(true))}
 		},
 		"cholesky": func(a, _ *Tensor) []*Tensor {
 			d := a.Mul(0.01).Add(With(As(a.DType())).Eye(a.Dim(-1)))

@@ -16,7 +16,7 @@ type kernel struct {
 	name        string
 	factor      func(a *float64, rows, cols, count int, pivots, info *float64)
 	exchange    func(x *float64, cols, row, n int, pivots *float64)
-	reduce      func(to *float64, cols int, t *float64, step int, x *float64, width, depth int, d *float64)
+	reduce      func(to *float64, cols, across int, t *float64, step int, x *float64, width, depth int, d *float64)
 	root        func(row *float64, n int) bool
 	determinant func(lu *float64, n int, pivots, det *float64)
 	f64         mover[float64]
@@ -100,23 +100,31 @@ func Exchange(x []float64, cols, row, n int, pivots []float64) {
 
 // Solve is dense.SmallSolve: element i, k of the triangles is block i*row + k*col.
 func Solve(t []float64, n, row, col int, x []float64, cols int, upper, unit bool) {
-	if n == 0 || cols == 0 {
+	solve(t, n, row, col, x, cols, cols, 1, upper, unit)
+}
+
+// SolveRows is Solve of right sides that are rows of n blocks in place of columns.
+func SolveRows(t []float64, n, row, col int, x []float64, rows int, upper, unit bool) {
+	solve(t, n, row, col, x, rows, 1, n, upper, unit)
+}
+
+// solve solves for count right sides: element i of them begins at block i*width, and they lie across blocks apart.
+func solve(t []float64, n, row, col int, x []float64, count, width, across int, upper, unit bool) {
+	if n == 0 || count == 0 {
 		return
 	}
-	_, _ = t[((n-1)*(row+col)+1)*Width-1], x[n*cols*Width-1]
+	_, _ = t[((n-1)*(row+col)+1)*Width-1], x[n*count*Width-1]
 	for c := range n {
 		i, first := c, 0
 		if upper {
 			i = n - 1 - c
-			first = i + 1
+			first = min(i+1, n-1) // with nothing behind it for the last
 		}
 		var d *float64
 		if !unit {
 			d = &t[i*(row+col)*Width]
 		}
-		// Without a depth nothing is read of a row or a column that is perhaps not there.
-		last := n - 1
-		use.reduce(&x[i*cols*Width], cols, &t[(i*row+min(first, last)*col)*Width], col, &x[min(first, last)*cols*Width], cols, c, d)
+		use.reduce(&x[i*width*Width], count, across, &t[(i*row+first*col)*Width], col, &x[first*width*Width], width, c, d)
 	}
 }
 
@@ -129,7 +137,7 @@ func Cholesky(a []float64, n int) bool {
 	_ = a[n*n*Width-1]
 	for j := range n {
 		row := &a[j*(n+1)*Width]
-		use.reduce(row, n-j, &a[j*Width], n, &a[j*Width], n, j, nil)
+		use.reduce(row, n-j, 1, &a[j*Width], n, &a[j*Width], n, j, nil)
 		if !use.root(row, n-j-1) {
 			return false
 		}

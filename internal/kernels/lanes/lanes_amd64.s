@@ -208,50 +208,54 @@ otherDone:
 	VZEROUPPER
 	RET
 
-// func reduceAVX512(to *float64, cols int, t *float64, step int, x *float64, width int, depth int, d *float64)
+// func reduceAVX512(to *float64, cols int, across int, t *float64, step int, x *float64, width int, depth int, d *float64)
 // Requires: AVX, AVX512F
-TEXT ·reduceAVX512(SB), NOSPLIT, $0-64
+TEXT ·reduceAVX512(SB), NOSPLIT, $0-72
 	XORQ AX, AX
 	MOVQ to+0(FP), CX
 	ADDQ AX, CX
-	MOVQ x+32(FP), DX
+	MOVQ x+40(FP), DX
 	ADDQ AX, DX
 	MOVQ cols+8(FP), BX
-	MOVQ step+24(FP), SI
+	MOVQ step+32(FP), SI
 	SHLQ $0x06, SI
-	MOVQ width+40(FP), DI
+	MOVQ width+48(FP), DI
 	SHLQ $0x06, DI
+	MOVQ across+16(FP), R8
+	SHLQ $0x06, R8
 
 four:
 	CMPQ    BX, $0x04
 	JL      single
+	LEAQ    (R8)(R8*2), R9
 	VMOVUPD (CX), Z0
-	VMOVUPD 64(CX), Z1
-	VMOVUPD 128(CX), Z2
-	VMOVUPD 192(CX), Z3
-	MOVQ    t+16(FP), R8
-	ADDQ    AX, R8
-	MOVQ    DX, R9
-	MOVQ    depth+48(FP), R10
-	TESTQ   R10, R10
+	VMOVUPD (CX)(R8*1), Z1
+	VMOVUPD (CX)(R8*2), Z2
+	VMOVUPD (CX)(R9*1), Z3
+	MOVQ    t+24(FP), R10
+	ADDQ    AX, R10
+	MOVQ    DX, R11
+	LEAQ    (R8)(R8*2), R12
+	MOVQ    depth+56(FP), R13
+	TESTQ   R13, R13
 	JZ      fourDepthDone
 
 fourDepth:
-	VMOVUPD      (R8), Z4
-	VFNMADD231PD (R9), Z4, Z0
-	VFNMADD231PD 64(R9), Z4, Z1
-	VFNMADD231PD 128(R9), Z4, Z2
-	VFNMADD231PD 192(R9), Z4, Z3
-	ADDQ         SI, R8
-	ADDQ         DI, R9
-	DECQ         R10
+	VMOVUPD      (R10), Z4
+	VFNMADD231PD (R11), Z4, Z0
+	VFNMADD231PD (R11)(R8*1), Z4, Z1
+	VFNMADD231PD (R11)(R8*2), Z4, Z2
+	VFNMADD231PD (R11)(R12*1), Z4, Z3
+	ADDQ         SI, R10
+	ADDQ         DI, R11
+	DECQ         R13
 	JNZ          fourDepth
 
 fourDepthDone:
-	MOVQ    d+56(FP), R8
-	TESTQ   R8, R8
+	MOVQ    d+64(FP), R10
+	TESTQ   R10, R10
 	JZ      fourWhole
-	VMOVUPD (R8)(AX*1), Z4
+	VMOVUPD (R10)(AX*1), Z4
 	VDIVPD  Z4, Z0, Z0
 	VDIVPD  Z4, Z1, Z1
 	VDIVPD  Z4, Z2, Z2
@@ -259,11 +263,11 @@ fourDepthDone:
 
 fourWhole:
 	VMOVUPD Z0, (CX)
-	VMOVUPD Z1, 64(CX)
-	VMOVUPD Z2, 128(CX)
-	VMOVUPD Z3, 192(CX)
-	ADDQ    $0x00000100, CX
-	ADDQ    $0x00000100, DX
+	VMOVUPD Z1, (CX)(R8*1)
+	VMOVUPD Z2, (CX)(R8*2)
+	VMOVUPD Z3, (CX)(R9*1)
+	LEAQ    (CX)(R8*4), CX
+	LEAQ    (DX)(R8*4), DX
 	SUBQ    $0x04, BX
 	JMP     four
 
@@ -273,32 +277,32 @@ single:
 
 one:
 	VMOVUPD (CX), Z0
-	MOVQ    t+16(FP), R8
-	ADDQ    AX, R8
-	MOVQ    DX, R9
-	MOVQ    depth+48(FP), R10
-	TESTQ   R10, R10
+	MOVQ    t+24(FP), R9
+	ADDQ    AX, R9
+	MOVQ    DX, R10
+	MOVQ    depth+56(FP), R11
+	TESTQ   R11, R11
 	JZ      oneDepthDone
 
 oneDepth:
-	VMOVUPD      (R8), Z1
-	VFNMADD231PD (R9), Z1, Z0
-	ADDQ         SI, R8
-	ADDQ         DI, R9
-	DECQ         R10
+	VMOVUPD      (R9), Z1
+	VFNMADD231PD (R10), Z1, Z0
+	ADDQ         SI, R9
+	ADDQ         DI, R10
+	DECQ         R11
 	JNZ          oneDepth
 
 oneDepthDone:
-	MOVQ    d+56(FP), R8
-	TESTQ   R8, R8
+	MOVQ    d+64(FP), R9
+	TESTQ   R9, R9
 	JZ      oneWhole
-	VMOVUPD (R8)(AX*1), Z1
+	VMOVUPD (R9)(AX*1), Z1
 	VDIVPD  Z1, Z0, Z0
 
 oneWhole:
 	VMOVUPD Z0, (CX)
-	ADDQ    $0x00000040, CX
-	ADDQ    $0x00000040, DX
+	ADDQ    R8, CX
+	ADDQ    R8, DX
 	DECQ    BX
 	JNZ     one
 
@@ -1040,52 +1044,56 @@ otherDone:
 	VZEROUPPER
 	RET
 
-// func reduceAVX2(to *float64, cols int, t *float64, step int, x *float64, width int, depth int, d *float64)
+// func reduceAVX2(to *float64, cols int, across int, t *float64, step int, x *float64, width int, depth int, d *float64)
 // Requires: AVX, FMA3
-TEXT ·reduceAVX2(SB), NOSPLIT, $0-64
+TEXT ·reduceAVX2(SB), NOSPLIT, $0-72
 	XORQ AX, AX
 
 part:
 	MOVQ to+0(FP), CX
 	ADDQ AX, CX
-	MOVQ x+32(FP), DX
+	MOVQ x+40(FP), DX
 	ADDQ AX, DX
 	MOVQ cols+8(FP), BX
-	MOVQ step+24(FP), SI
+	MOVQ step+32(FP), SI
 	SHLQ $0x06, SI
-	MOVQ width+40(FP), DI
+	MOVQ width+48(FP), DI
 	SHLQ $0x06, DI
+	MOVQ across+16(FP), R8
+	SHLQ $0x06, R8
 
 four:
 	CMPQ    BX, $0x04
 	JL      single
+	LEAQ    (R8)(R8*2), R9
 	VMOVUPD (CX), Y0
-	VMOVUPD 64(CX), Y1
-	VMOVUPD 128(CX), Y2
-	VMOVUPD 192(CX), Y3
-	MOVQ    t+16(FP), R8
-	ADDQ    AX, R8
-	MOVQ    DX, R9
-	MOVQ    depth+48(FP), R10
-	TESTQ   R10, R10
+	VMOVUPD (CX)(R8*1), Y1
+	VMOVUPD (CX)(R8*2), Y2
+	VMOVUPD (CX)(R9*1), Y3
+	MOVQ    t+24(FP), R10
+	ADDQ    AX, R10
+	MOVQ    DX, R11
+	LEAQ    (R8)(R8*2), R12
+	MOVQ    depth+56(FP), R13
+	TESTQ   R13, R13
 	JZ      fourDepthDone
 
 fourDepth:
-	VMOVUPD      (R8), Y4
-	VFNMADD231PD (R9), Y4, Y0
-	VFNMADD231PD 64(R9), Y4, Y1
-	VFNMADD231PD 128(R9), Y4, Y2
-	VFNMADD231PD 192(R9), Y4, Y3
-	ADDQ         SI, R8
-	ADDQ         DI, R9
-	DECQ         R10
+	VMOVUPD      (R10), Y4
+	VFNMADD231PD (R11), Y4, Y0
+	VFNMADD231PD (R11)(R8*1), Y4, Y1
+	VFNMADD231PD (R11)(R8*2), Y4, Y2
+	VFNMADD231PD (R11)(R12*1), Y4, Y3
+	ADDQ         SI, R10
+	ADDQ         DI, R11
+	DECQ         R13
 	JNZ          fourDepth
 
 fourDepthDone:
-	MOVQ    d+56(FP), R8
-	TESTQ   R8, R8
+	MOVQ    d+64(FP), R10
+	TESTQ   R10, R10
 	JZ      fourWhole
-	VMOVUPD (R8)(AX*1), Y4
+	VMOVUPD (R10)(AX*1), Y4
 	VDIVPD  Y4, Y0, Y0
 	VDIVPD  Y4, Y1, Y1
 	VDIVPD  Y4, Y2, Y2
@@ -1093,11 +1101,11 @@ fourDepthDone:
 
 fourWhole:
 	VMOVUPD Y0, (CX)
-	VMOVUPD Y1, 64(CX)
-	VMOVUPD Y2, 128(CX)
-	VMOVUPD Y3, 192(CX)
-	ADDQ    $0x00000100, CX
-	ADDQ    $0x00000100, DX
+	VMOVUPD Y1, (CX)(R8*1)
+	VMOVUPD Y2, (CX)(R8*2)
+	VMOVUPD Y3, (CX)(R9*1)
+	LEAQ    (CX)(R8*4), CX
+	LEAQ    (DX)(R8*4), DX
 	SUBQ    $0x04, BX
 	JMP     four
 
@@ -1107,32 +1115,32 @@ single:
 
 one:
 	VMOVUPD (CX), Y0
-	MOVQ    t+16(FP), R8
-	ADDQ    AX, R8
-	MOVQ    DX, R9
-	MOVQ    depth+48(FP), R10
-	TESTQ   R10, R10
+	MOVQ    t+24(FP), R9
+	ADDQ    AX, R9
+	MOVQ    DX, R10
+	MOVQ    depth+56(FP), R11
+	TESTQ   R11, R11
 	JZ      oneDepthDone
 
 oneDepth:
-	VMOVUPD      (R8), Y1
-	VFNMADD231PD (R9), Y1, Y0
-	ADDQ         SI, R8
-	ADDQ         DI, R9
-	DECQ         R10
+	VMOVUPD      (R9), Y1
+	VFNMADD231PD (R10), Y1, Y0
+	ADDQ         SI, R9
+	ADDQ         DI, R10
+	DECQ         R11
 	JNZ          oneDepth
 
 oneDepthDone:
-	MOVQ    d+56(FP), R8
-	TESTQ   R8, R8
+	MOVQ    d+64(FP), R9
+	TESTQ   R9, R9
 	JZ      oneWhole
-	VMOVUPD (R8)(AX*1), Y1
+	VMOVUPD (R9)(AX*1), Y1
 	VDIVPD  Y1, Y0, Y0
 
 oneWhole:
 	VMOVUPD Y0, (CX)
-	ADDQ    $0x00000040, CX
-	ADDQ    $0x00000040, DX
+	ADDQ    R8, CX
+	ADDQ    R8, DX
 	DECQ    BX
 	JNZ     one
 

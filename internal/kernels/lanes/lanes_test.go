@@ -119,11 +119,32 @@ func TestSolve(t *testing.T) {
 							dense.SmallSolve(triangles[l], n, row, col, want, cols, form[0], form[1])
 							same(t, fmt.Sprint(n, cols, form, transposed), x, l, want)
 						}
+						for l, y := range matrices(seed+1, n*cols) {
+							sides[l] = transpose(y, n, cols)
+						}
+						rows := grouped(sides)
+						SolveRows(grouped(triangles), n, row, col, rows, cols, form[0], form[1])
+						for l := range sides {
+							want := make([]float64, n*cols)
+							for i := range want {
+								want[i] = Block(x, i)[l]
+							}
+							same(t, fmt.Sprint(n, cols, form, transposed, " rows"), rows, l, transpose(want, n, cols))
+						}
 					}
 				}
 			}
 		}
 	})
+}
+
+// transpose returns the columns of x, which has so many rows and columns.
+func transpose(x []float64, rows, cols int) []float64 {
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i%cols*rows+i/cols] = v
+	}
+	return y
 }
 
 func TestExchange(t *testing.T) {

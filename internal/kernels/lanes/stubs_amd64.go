@@ -17,7 +17,7 @@ func exchangeAVX512(x *float64, cols int, row int, n int, pivots *float64)
 // reduceAVX512 takes the products of depth blocks of t with rows of x from a row, and divides it by d unless that is nil.
 //
 //go:noescape
-func reduceAVX512(to *float64, cols int, t *float64, step int, x *float64, width int, depth int, d *float64)
+func reduceAVX512(to *float64, cols int, across int, t *float64, step int, x *float64, width int, depth int, d *float64)
 
 // rootAVX512 divides n elements by the root of the one before them, and reports whether that is greater than zero.
 //
@@ -72,7 +72,7 @@ func exchangeAVX2(x *float64, cols int, row int, n int, pivots *float64)
 // reduceAVX2 takes the products of depth blocks of t with rows of x from a row, and divides it by d unless that is nil.
 //
 //go:noescape
-func reduceAVX2(to *float64, cols int, t *float64, step int, x *float64, width int, depth int, d *float64)
+func reduceAVX2(to *float64, cols int, across int, t *float64, step int, x *float64, width int, depth int, d *float64)
 
 // rootAVX2 divides n elements by the root of the one before them, and reports whether that is greater than zero.
 //

@@ -19,7 +19,7 @@ var families = map[ir.Op]family{
 	aten.LUUnpack:                 {core: []int{2, 1}, move: unpack, cost: unpackCost},
 	aten.LinalgLUSolve:            {core: []int{2, 1, 2}, make: solveFactored, group: solveFactoredGroup, cost: solveCost},
 	aten.LinalgDet:                {core: []int{2}, make: determinant, group: determinantGroup, room: determinantRoom, vectors: true},
-	aten.LinalgSolveTriangular:    {core: []int{2, 2}, make: solveTriangular, group: solveTriangularGroup},
+	aten.LinalgSolveTriangular:    {core: []int{2, 2}, make: solveTriangular, group: solveTriangularGroup, room: solveTriangularRoom},
 	aten.Geqrf:                    {core: []int{2}, make: reflect},
 	aten.LinalgHouseholderProduct: {core: []int{2, 1}, make: product},
 	aten.Ormqr:                    {core: []int{2, 1, 2}, make: applyProduct},
@@ -104,20 +104,45 @@ func factor(a ir.Args) kernel {
 	}
 }
 
+// smallTriangle says whether a triangle and its right sides are small.
+func smallTriangle(a ir.Args) bool {
+	m, n := sizes(a.In[1])
+	sides := n
+	if !a.Bool("left") {
+		sides = m
+	}
+	return a.In[0].Dim(-1) <= dense.Small && sides <= dense.Small
+}
+
+// solveTriangularRoom is for rows as columns.
+func solveTriangularRoom(a ir.Args) int {
+	if a.Bool("left") || !smallTriangle(a) {
+		return 0
+	}
+	m, n := sizes(a.In[1])
+	return m * n
+}
+
 func solveTriangular(a ir.Args) kernel {
 	m, n := sizes(a.In[1])
 	upper, left, unit := a.Bool("upper"), a.Bool("left"), a.Bool("unitriangular")
-	rank := a.In[0].Dim(-1)
+	rank, small := a.In[0].Dim(-1), smallTriangle(a)
 	return func(by *parallel.Limiter, in, out [][]float64) error {
-		if left && rank <= dense.Small && n <= dense.Small {
+		switch {
+		case small && left:
 			copy(out[0], in[1])
 			dense.SmallSolve(in[0], rank, rank, 1, out[0], n, upper, unit)
+			return nil
+		case small: // x·t = b is tᵀ·xᵀ = bᵀ
+			transpose(in[2], in[1], m, n)
+			dense.SmallSolve(in[0], rank, 1, rank, in[2], m, !upper, unit)
+			transpose(out[0], in[2], n, m)
 			return nil
 		}
 		t, x := dense.Borrow(in[0], rank, rank, by), dense.Borrow(in[1], m, n, by)
 		if left {
 			dense.Solve(t, x, upper, unit)
-		} else { // x·t = b is tᵀ·xᵀ = bᵀ
+		} else {
 			x = x.Transposed()
 			dense.Solve(t.Transposed(), x, !upper, unit)
 			x = x.Transposed()

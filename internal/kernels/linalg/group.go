@@ -250,14 +250,18 @@ func solveFactoredGroup(a ir.Args) grouped {
 }
 
 func solveTriangularGroup(a ir.Args) grouped {
-	n, cols := sizes(a.In[1])
-	upper, unit := a.Bool("upper"), a.Bool("unitriangular")
-	if !a.Bool("left") || max(n, cols) > dense.Small {
+	m, n := sizes(a.In[1])
+	upper, left, unit := a.Bool("upper"), a.Bool("left"), a.Bool("unitriangular")
+	if !smallTriangle(a) {
 		return nil
 	}
 	return func(in, out [][]float64) bool {
 		copy(out[0], in[1])
-		lanes.Solve(in[0], n, n, 1, out[0], cols, upper, unit)
+		if left {
+			lanes.Solve(in[0], m, m, 1, out[0], n, upper, unit)
+		} else {
+			lanes.SolveRows(in[0], n, 1, n, out[0], m, !upper, unit)
+		}
 		return true
 	}
 }

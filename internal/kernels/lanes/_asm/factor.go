@@ -130,33 +130,34 @@ func (s *isa) exchange() {
 
 // reduce writes a row of a product taken from a row, which is then divided.
 func (s *isa) reduce() {
-	s.begin("reduce", "func(to *float64, cols int, t *float64, step int, x *float64, width, depth int, d *float64)",
+	s.begin("reduce", "func(to *float64, cols, across int, t *float64, step int, x *float64, width, depth int, d *float64)",
 		"takes the products of depth blocks of t with rows of x from a row, and divides it by d unless that is nil.")
 	s.parts(func(off reg.GPVirtual) {
 		to, x, cols := pointer("to", off), pointer("x", off), number("cols")
-		step, width := blocks("step"), blocks("width")
+		step, width, across := blocks("step"), blocks("width"), blocks("across")
 		Label("four")
 		CMPQ(cols, Imm(4))
 		JL(LabelRef("single"))
-		s.reduceBlocks("four", 4, to, x, step, width, off)
+		s.reduceBlocks("four", 4, to, x, across, step, width, off)
 		SUBQ(Imm(4), cols)
 		JMP(LabelRef("four"))
 		Label("single")
-		loop("one", cols, func() { s.reduceBlocks("one", 1, to, x, step, width, off) })
+		loop("one", cols, func() { s.reduceBlocks("one", 1, to, x, across, step, width, off) })
 	})
 }
 
-// reduceBlocks writes the next elements of the row.
-func (s *isa) reduceBlocks(name string, count int, to, x, step, width, off reg.GPVirtual) {
-	sums := make([]reg.VecVirtual, count)
+// reduceBlocks writes the next elements of the row, which lie across bytes apart as those of rows of x do.
+func (s *isa) reduceBlocks(name string, count int, to, x, across, step, width, off reg.GPVirtual) {
+	sums, rows := make([]reg.VecVirtual, count), rowsOf(to, across, count)
 	for j := range sums {
-		sums[j] = s.loaded(Mem{Base: to, Disp: j * block})
+		sums[j] = s.loaded(rows[j])
 	}
 	at, from := pointer("t", off), moved(x)
+	others := rowsOf(from, across, count)
 	loop(name+"Depth", number("depth"), func() {
 		f := s.loaded(Mem{Base: at})
 		for j := range sums {
-			VFNMADD231PD(Mem{Base: from, Disp: j * block}, f, sums[j])
+			VFNMADD231PD(others[j], f, sums[j])
 		}
 		ADDQ(step, at)
 		ADDQ(width, from)
@@ -170,10 +171,15 @@ func (s *isa) reduceBlocks(name string, count int, to, x, step, width, off reg.G
 	}
 	Label(name + "Whole")
 	for j := range sums {
-		VMOVUPD(sums[j], Mem{Base: to, Disp: j * block})
+		VMOVUPD(sums[j], rows[j])
 	}
-	ADDQ(U32(count*block), to)
-	ADDQ(U32(count*block), x)
+	if count == 4 {
+		LEAQ(Mem{Base: to, Index: across, Scale: 4}, to)
+		LEAQ(Mem{Base: x, Index: across, Scale: 4}, x)
+		return
+	}
+	ADDQ(across, to)
+	ADDQ(across, x)
 }
 
 // root writes the division of a row by the root of its first element.

@@ -16,8 +16,11 @@ type element struct {
 
 var elements = []element{{"F64", "float64", 8}, {"F32", "float32", 4}, {"I32", "int32", 4}}
 
-// rowsOf returns the addresses of the matrices of a part of a block.
+// rowsOf returns the addresses of one or of some four rows that lie step bytes apart.
 func rowsOf(base, step reg.GPVirtual, count int) []Mem {
+	if count == 1 {
+		return []Mem{{Base: base}}
+	}
 	three := GP64()
 	LEAQ(Mem{Base: step, Index: step, Scale: 2}, three)
 	var list []Mem
