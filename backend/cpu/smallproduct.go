@@ -10,7 +10,7 @@ func (r *productRun[R, T]) plain() bool {
 // small computes a batch of products so small that planning each takes most of the time, each by one
 // loop. It reports false for others.
 func (r *productRun[R, T]) small() bool {
-	if r.batch < 2 || r.swapped || r.bCol != 1 || !r.plain() {
+	if r.batch < 2 || r.hasBias || len(r.factors) > 0 || r.options.Act != 0 {
 		return false
 	}
 	switch s := any(r).(type) {
@@ -25,20 +25,82 @@ func (r *productRun[R, T]) small() bool {
 // smallGrain is how many multiplications of small products are worth a goroutine.
 const smallGrain = 1 << 16
 
+// smallOperand is one side of small products: where each matrix begins, and the strides of its rows and columns.
+type smallOperand[T float32 | float64] struct {
+	data     []T
+	begin    []int
+	row, col int
+}
+
 func smallProducts[T float32 | float64](r *productRun[T, T]) bool {
-	one, size := r.m*r.n*r.k, r.m*r.n
-	multiply := func(i int) bool {
-		return gemm.Small(r.dst[i*size:(i+1)*size], r.m, r.n, r.k, r.left[r.aBatch[i]:], r.aRow, r.aK, r.right[r.bBatch[i]:], r.bK)
+	m, n := r.m, r.n
+	left, right := smallOperand[T]{r.left, r.aBatch, r.aRow, r.aK}, smallOperand[T]{r.right, r.bBatch, r.bK, r.bCol}
+	if r.swapped { // the transposed result is the product of the transposed operands, the other way round
+		m, n = n, m
+		left, right = right.transposed(), left.transposed()
 	}
-	if !multiply(0) {
+	if max(n, r.k) > gemm.MostSmall {
 		return false
 	}
-	r.options.Limiter.For(r.batch, 1+smallGrain/one, func(lo, hi int) {
+	size := m * n
+	add := smallOperand[T]{r.sums, r.residual.batch, r.residual.row, r.residual.col}
+	if r.swapped {
+		add = add.transposed()
+	}
+	multiply := func(i int, room []T) bool {
+		b, step := right.data[right.begin[i]:], right.row
+		if right.col != 1 {
+			b, step = right.dense(room, i, r.k, n), n
+		}
+		c := r.dst[i*size : (i+1)*size]
+		if !gemm.Small(c, m, n, r.k, left.data[left.begin[i]:], left.row, left.col, b, step) {
+			return false
+		}
+		if r.hasResidual {
+			add.to(c, i, m, n)
+		}
+		return true
+	}
+	var first [gemm.MostSmall * gemm.MostSmall]T
+	if !multiply(0, first[:]) {
+		return false
+	}
+	r.options.Limiter.For(r.batch, 1+smallGrain/(size*r.k), func(lo, hi int) {
+		var room [gemm.MostSmall * gemm.MostSmall]T
 		for i := lo; i < hi; i++ {
-			multiply(i)
+			multiply(i, room[:])
 		}
 	})
 	return true
+}
+
+func (o smallOperand[T]) transposed() smallOperand[T] {
+	return smallOperand[T]{o.data, o.begin, o.col, o.row}
+}
+
+// dense returns matrix i with dense rows, in room.
+func (o *smallOperand[T]) dense(room []T, i, rows, cols int) []T {
+	from := o.data[o.begin[i]:]
+	for p := range rows {
+		at := p * o.row
+		for j := range cols {
+			room[p*cols+j] = from[at]
+			at += o.col
+		}
+	}
+	return room
+}
+
+// to adds matrix i to one with dense rows.
+func (o *smallOperand[T]) to(c []T, i, rows, cols int) {
+	from := o.data[o.begin[i]:]
+	for p := range rows {
+		at := p * o.row
+		for j := range cols {
+			c[p*cols+j] += from[at]
+			at += o.col
+		}
+	}
 }
 
 // foldColumns makes one product of those that follow one another and have the same left operand, where
