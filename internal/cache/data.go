@@ -73,6 +73,7 @@ type deviceData[V any] struct {
 	mu      sync.Mutex // guards what follows
 	closed  bool
 	scalars *lru[Scalar, *Ref[V]]
+	put     seen[Scalar] // the last that were put without being kept
 }
 
 // NewData returns an empty cache. It runs goroutines of its own, for every
@@ -147,7 +148,9 @@ func (d *Data[K, V]) GetScalar(device K, s Scalar) (*Ref[V], bool) {
 
 // PutScalar hands value, the device's copy of the scalar, to the cache and
 // returns a reference to it for the caller to release. It replaces the copy
-// that the cache had, if any.
+// that the cache had, if any. A scalar that was not put before is not kept: one
+// that changes with each step, as a rate does, would drive out those that stay,
+// and leave as many copies to the garbage collector as the cache has places.
 func (d *Data[K, V]) PutScalar(device K, s Scalar, value V) *Ref[V] {
 	r := d.owner.newRef(Key{Lo: s.Bits, Hi: uint64(s.DType)}, value, 1)
 	dev := d.device(device)
@@ -155,7 +158,7 @@ func (d *Data[K, V]) PutScalar(device K, s Scalar, value V) *Ref[V] {
 		return r
 	}
 	dev.mu.Lock()
-	if dev.closed {
+	if dev.closed || !dev.put.again(s) {
 		dev.mu.Unlock()
 		return r
 	}
@@ -243,6 +246,7 @@ func (d *Data[K, V]) device(device K) *deviceData[V] {
 	dev := &deviceData[V]{
 		arrays:  newStore[V](d.maxCost, nil),
 		scalars: newLRU[Scalar, *Ref[V]](d.scalars),
+		put:     seen[Scalar]{n: max(d.scalars, 0)},
 	}
 	devices[device] = dev
 	d.devices.Store(&devices)
@@ -255,6 +259,7 @@ func (dev *deviceData[V]) empty(forGood bool) {
 	dev.mu.Lock()
 	dev.closed = dev.closed || forGood
 	dropped := dev.scalars.clear()
+	dev.put.forget()
 	dev.mu.Unlock()
 	for _, r := range dropped {
 		r.Release()

@@ -127,8 +127,10 @@ func TestDataScalars(t *testing.T) {
 	zero := Scalar{f64, math.Float64bits(0)}
 	minus := Scalar{f64, math.Float64bits(math.Copysign(0, -1))}
 	single := Scalar{f32, 0}
-	d.PutScalar("cpu", zero, k.array("0")).Release()
-	d.PutScalar("cpu", minus, k.array("-0")).Release()
+	for range 2 { // the first time they are not kept
+		d.PutScalar("cpu", zero, k.array("0")).Release()
+		d.PutScalar("cpu", minus, k.array("-0")).Release()
+	}
 	check := func(dev string, s Scalar, want string) {
 		t.Helper()
 		r, ok := d.GetScalar(dev, s)
@@ -152,13 +154,38 @@ func TestDataScalars(t *testing.T) {
 	if s := d.Stats(); s.Evictions != 0 || s.Scalars != 2 || s.Live != 2 {
 		t.Errorf("stats %+v", s)
 	}
+	d.PutScalar("cpu", single, k.array("0f")).Release()
+	check("cpu", single, "")
+	check("cpu", minus, "-0")
+	check("cpu", zero, "0 again")
 	r := d.PutScalar("cpu", single, k.array("0f"))
 	check("cpu", minus, "") // the oldest
 	check("cpu", single, "0f")
 	r.Release()
-	want := DataStats{ScalarHits: 4, Misses: 3, Evictions: 1, Scalars: 2, Live: 2}
+	want := DataStats{ScalarHits: 6, Misses: 4, Evictions: 1, Scalars: 2, Live: 2}
 	if got := d.Stats(); got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// TestDataScalarsSeenOnce puts more scalars than there is room for, each once, among two that come again
+// and again.
+func TestDataScalarsSeenOnce(t *testing.T) {
+	d, k := newTestData(t, DataOptions[array]{Scalars: 4})
+	for i := range uint64(100) {
+		for _, s := range []Scalar{{1, 1}, {1, 2}, {1, 100 + i}} {
+			r, ok := d.GetScalar("cpu", s)
+			if want := i > 1 && s.Bits < 100; ok != want {
+				t.Fatalf("turn %d, %+v: found %v", i, s, ok)
+			}
+			if !ok {
+				r = d.PutScalar("cpu", s, k.array("x"))
+			}
+			r.Release()
+		}
+	}
+	if s := d.Stats(); s.Scalars != 2 || s.Live != 2 || s.Evictions != 0 {
+		t.Errorf("stats %+v", s)
 	}
 }
 
@@ -191,7 +218,9 @@ func TestDataClear(t *testing.T) {
 			d, k := newTestData(t, DataOptions[array]{})
 			for _, dev := range []string{"cpu", "cuda:0"} {
 				d.Put(dev, Key{1, 1}, k.array("abc"), 1).Release()
-				d.PutScalar(dev, Scalar{1, 1}, k.array("1")).Release()
+				for range 2 {
+					d.PutScalar(dev, Scalar{1, 1}, k.array("1")).Release()
+				}
 			}
 			d.Clear(tt.devices...)
 			if s := d.Stats(); s.Live != tt.live || s.Evictions != 0 {
@@ -219,7 +248,9 @@ func TestClosedData(t *testing.T) {
 		held.Release()
 		for _, dev := range []string{"cpu", "cuda:0"} { // known and new
 			d.Put(dev, Key{1, 1}, k.array("abc"), 1).Release()
-			d.PutScalar(dev, Scalar{1, 1}, k.array("1")).Release()
+			for range 2 {
+				d.PutScalar(dev, Scalar{1, 1}, k.array("1")).Release()
+			}
 			if _, ok := d.Get(dev, Key{1, 1}, is("abc")); ok {
 				t.Error("a closed cache keeps arrays")
 			}
