@@ -13,15 +13,16 @@ type donor struct{ param, output int }
 // The session is locked.
 func (s *Session) buildInputOutputAliases(j *syncJob, variables []*Variable) {
 	defer s.core.reading(stripesOf(variables)).release()
-	var at map[*Data]int
+	at, built := s.paramAt, false
+	defer clear(at)
 	for _, v := range variables {
 		d, x := v.committed.data, v.due(s)
 		if v.s != s || d == nil || x == nil || x.pend == nil || x.pend.data != nil {
 			continue
 		}
 		next := x.pend.node()
-		if at == nil {
-			at = make(map[*Data]int, len(j.params))
+		if !built {
+			built = true
 			for i, p := range j.params {
 				if _, twice := at[p]; twice {
 					i = -1 // it is two leaves: overwriting one would change the other
@@ -35,6 +36,9 @@ func (s *Session) buildInputOutputAliases(j *syncJob, variables []*Variable) {
 		}
 		for out, r := range j.roots {
 			if r == next {
+				if j.donors == nil {
+					j.donors = make([]donor, 0, min(len(variables), len(j.roots)))
+				}
 				j.donors = append(j.donors, donor{param, out})
 				delete(at, d)
 				break

@@ -68,6 +68,7 @@ func (j *syncJob) assign(a *Async) {
 // core.mu is held. A pending value that another sync has computed is left to endStep, so that
 // it does not fail with this job.
 func (j *syncJob) settle(a *Async, variables []*Variable) {
+	j.vars = slices.Grow(j.vars, min(len(variables), len(a.outputs)))
 	for _, v := range variables {
 		x := v.due(a.session)
 		if x == nil || x.pend == nil || x.pend.data == nil || !a.computes(x.pend.data) {

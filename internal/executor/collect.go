@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/loris-ml/loris/internal/graph"
@@ -94,19 +95,31 @@ func (s *Session) collectSyncTensors(tensors []*Tensor, cfg SyncTensorsConfig, d
 func collectRoots(tensors []*Tensor, indices []int) (roots []ir.Value, outputs []int) {
 	roots = make([]ir.Value, 0, len(indices))
 	outputs = make([]int, len(indices))
-	seen := make(map[ir.Value]int, len(indices))
+	var seen map[ir.Value]int
+	if len(indices) > fewRoots {
+		seen = make(map[ir.Value]int, len(indices))
+	}
 	for k, i := range indices {
 		v := tensors[i].node()
 		at, ok := seen[v]
+		if seen == nil {
+			at = slices.Index(roots, v)
+			ok = at >= 0
+		}
 		if !ok {
 			at = len(roots)
-			seen[v] = at
+			if seen != nil {
+				seen[v] = at
+			}
 			roots = append(roots, v)
 		}
 		outputs[k] = at
 	}
 	return roots, outputs
 }
+
+// fewRoots are searched one by one in less time than a map of them takes to make.
+const fewRoots = 32
 
 // runPostOrder walks the roots and gathers the parameters' data. The walk is valid until the
 // walker is released; the session is locked until then.
@@ -117,6 +130,17 @@ func (s *Session) runPostOrder(roots []ir.Value) (*PostOrderData, error) {
 	} else {
 		po.PostOrder = s.walker.Walk(roots)
 	}
+	leaves, numbers := 0, 0
+	for _, n := range po.Nodes {
+		if !n.IsLeaf() {
+			continue
+		}
+		leaves++
+		if _, number := n.Leaf().(*ir.ScalarLeaf); number {
+			numbers++
+		}
+	}
+	po.Parameters, po.scalars = make([]*Data, 0, leaves), make([]scalarParam, 0, numbers)
 	for _, n := range po.Nodes {
 		if !n.IsLeaf() {
 			continue

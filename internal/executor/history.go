@@ -57,6 +57,8 @@ type variableLeaf struct {
 
 	id    uint64     // a number that no other leaf and no data of the executor has
 	group *lockGroup // the sessions that have the version's own leaf; guarded as the variable is
+
+	leaf ir.LeafNode // the version's own
 }
 
 // LeafName names the data in dumps.

@@ -128,7 +128,8 @@ type Session struct {
 	// Guarded by the session's lock, and what others read, by core.mu, too: see lock.go.
 	b       *ir.Builder
 	walker  graph.Walker
-	pending []*Tensor // recorded since the last step, held until then
+	paramAt map[*Data]int // of buildInputOutputAliases, empty between its calls
+	pending []*Tensor     // recorded since the last step, held until then
 	// assigned, undo and undos are changed with the session locked and core.mu held for reading, or with
 	// core.mu held for writing; using is guarded by core.mu alone.
 	assigned []due
@@ -227,7 +228,7 @@ func (c *core) newSession(d ir.Device, seed uint64, g *lockGroup) *Session {
 	if g == nil {
 		g = &lockGroup{id: id}
 	}
-	s := &Session{core: c, device: d, id: id, group: g, b: ir.NewRecorder(), step: 1, rng: map[ir.Device]*rngState{}, gate: semaphore.NewWeighted(1), hostState: semaphore.NewWeighted(1), owner: new(byte)}
+	s := &Session{core: c, device: d, id: id, group: g, b: ir.NewRecorder(), step: 1, paramAt: map[*Data]int{}, rng: map[ir.Device]*rngState{}, gate: semaphore.NewWeighted(1), hostState: semaphore.NewWeighted(1), owner: new(byte)}
 	s.b.Lines, s.b.Operands, s.b.Decompositions = c.cfg.Lines, operands, c.decompositions
 	s.rng[d] = &rngState{seed: seed, running: seed}
 	return s

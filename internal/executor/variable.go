@@ -339,7 +339,8 @@ func (x *version) node(v *Variable) *ir.Node {
 	if v.kind.Device() != x.data.device {
 		v.kind = ir.NewLeafKind(v.shape, x.data.device)
 	}
-	x.leaf, x.until = v.kind.Leaf(&variableLeaf{data: x.data, alias: x.alias, from: x.from, id: v.s.core.nextID.Add(1)}), nil
+	l := &variableLeaf{data: x.data, alias: x.alias, from: x.from, id: v.s.core.nextID.Add(1)}
+	x.leaf, x.until = v.kind.In(&l.leaf, l), nil
 	if o := historyOf(x.leaf); !o.ended() {
 		x.until = o
 	}

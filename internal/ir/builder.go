@@ -56,6 +56,8 @@ type Builder struct {
 	// OnNode, when set, is called after each new node.
 	onNode   func(*Node)
 	count    int
+	taken    int     // operands since NextStep
+	last     slabUse // of the step before
 	replayed []*Node // scratch of Replay
 }
 
@@ -73,7 +75,8 @@ func NewConsing(nodes int) *Builder {
 // NextStep begins a new step, whose ops are looked up in the order of earlier steps. It starts new
 // slabs: a slab shared by two steps would keep the first step's data alive.
 func (b *Builder) NextStep() {
-	b.count = 0
+	b.last = slabUse{b.count, b.taken}
+	b.count, b.taken = 0, 0
 	b.nodes, b.vals = nil, nil
 	if b.trie != nil {
 		b.trie.reset()
@@ -95,17 +98,25 @@ func (b *Builder) Aside() (back func()) {
 // Count returns the nodes made since NextStep.
 func (b *Builder) Count() int { return b.count }
 
-// Slabs grow with the step, so that a step of a few ops costs little.
+// Slabs grow with the step, so that a step of a few ops costs little. One that is like the last has slabs
+// for as much as that used.
 const (
 	minSlab = 8
 	maxSlab = 128
 )
 
+// slabUse is what a step takes from its slabs.
+type slabUse struct{ nodes, operands int }
+
 func (b *Builder) slabSize() int { return min(max(b.count, minSlab), maxSlab) }
 
 func (b *Builder) newNode() *Node {
 	if len(b.nodes) == 0 {
-		b.nodes = make([]Node, b.slabSize())
+		n := b.slabSize()
+		if left := b.last.nodes - b.count; left > 0 {
+			n = min(left, maxSlab)
+		}
+		b.nodes = make([]Node, n)
 	}
 	n := &b.nodes[0]
 	b.nodes = b.nodes[1:]
@@ -115,8 +126,13 @@ func (b *Builder) newNode() *Node {
 
 func (b *Builder) newValues(n int) []Value {
 	if len(b.vals) < n {
-		b.vals = make([]Value, max(2*b.slabSize(), n))
+		size := 2 * b.slabSize()
+		if left := b.last.operands - b.taken; left > 0 {
+			size = min(left, 2*maxSlab)
+		}
+		b.vals = make([]Value, max(size, n))
 	}
+	b.taken += n
 	v := b.vals[:n:n]
 	b.vals = b.vals[n:]
 	return v

@@ -27,7 +27,7 @@ type Node struct {
 const (
 	flagWrapped = 1 << iota
 	flagNumber  // the node is a number's
-	flagLeaf    // the node is a leafNode's
+	flagLeaf    // the node is a LeafNode's
 )
 
 // Leaf is what a leaf node stands for: device data, a scalar or a parameter of a program.
@@ -94,7 +94,7 @@ func (n *Node) Leaf() Leaf {
 		return n.scalar()
 	}
 	if n.flags&flagLeaf != 0 {
-		return (*leafNode)(unsafe.Pointer(n)).leaf
+		return (*LeafNode)(unsafe.Pointer(n)).leaf
 	}
 	return nil
 }
@@ -148,10 +148,10 @@ type LeafKind struct {
 	device Device
 }
 
-// leafNode is a leaf together with what it stands for. The Node must be the first field: a *Node with
-// flagLeaf is converted to a *leafNode.
-type leafNode struct {
-	Node
+// LeafNode is memory for a leaf, for LeafKind.In. The Node must be the first field: a *Node with flagLeaf
+// is converted to a *LeafNode.
+type LeafNode struct {
+	node Node
 	leaf Leaf
 }
 
@@ -162,10 +162,13 @@ func NewLeafKind(s Shape, d Device) LeafKind { return LeafKind{leafEntry(s, d), 
 func (k LeafKind) Device() Device { return k.device }
 
 // Leaf returns a leaf of the kind.
-func (k LeafKind) Leaf(l Leaf) *Node {
-	n := &leafNode{leaf: l}
-	n.e, n.device, n.flags = k.e, k.device, flagLeaf
-	return &n.Node
+func (k LeafKind) Leaf(l Leaf) *Node { return k.In(new(LeafNode), l) }
+
+// In is Leaf in memory of the caller's, which may be part of what the leaf stands for.
+func (k LeafKind) In(n *LeafNode, l Leaf) *Node {
+	n.leaf = l
+	n.node.e, n.node.device, n.node.flags = k.e, k.device, flagLeaf
+	return &n.node
 }
 
 // CloneLeaf returns another leaf of the same kind that stands for the same. The node must be a leaf
