@@ -75,22 +75,80 @@ func (g *gen) isUniform(in *loop.Instr) bool {
 
 // body lowers copies of the varying part of a pass.
 func (g *gen) body(p *pass, copies int) {
+	for i, xs := range g.folds(p, copies) {
+		g.accumulate(p.reds[i], xs)
+	}
+}
+
+// folds lowers copies of the varying part of a pass, and returns what each gives to the reductions.
+func (g *gen) folds(p *pass, copies int) [][][]val {
 	folds := make([][][]val, len(p.reds))
 	if copies == 1 {
 		g.unit = 0
 		g.bodyOf(p, folds)
-	} else {
-		parts := make([]region, copies)
-		for u := range parts {
-			g.unit = u
-			parts[u] = g.capture(func() { g.bodyOf(p, folds) })
-		}
-		g.interleave(parts)
+		return folds
 	}
-	for i, r := range p.reds {
-		g.accumulate(r, folds[i])
+	parts := make([]region, copies)
+	for u := range parts {
+		g.unit = u
+		parts[u] = g.capture(func() { g.bodyOf(p, folds) })
 	}
+	g.interleave(parts)
 	g.unit = 0
+	return folds
+}
+
+// twoRows lowers copies of the varying part of a pass of which lines are columns, for two rows.
+func (g *gen) twoRows(p *pass, copies int) {
+	first := g.folds(p, copies)
+	g.scalar(g.advance)
+	second := g.folds(p, copies)
+	for i, r := range p.reds {
+		for u := range copies {
+			x, y := first[i][u], second[i][u]
+			if r.joinsRows() {
+				x = r.fold(g, x, y)
+			}
+			g.foldInto(r, r.acc[u], x)
+			if !r.joinsRows() {
+				g.foldInto(r, r.acc[u], y)
+			}
+		}
+	}
+}
+
+// rowsInTwos emits a loop over rows, two at a time, and the one that is left.
+func (g *gen) rowsInTwos(two, one region) {
+	a := g.asm
+	left, inMemory := g.rows, g.rows == x64.NoReg
+	if inMemory {
+		left = x64.RAX
+	}
+	a.MovLoad(left, inFrame(frameRows))
+	if inMemory {
+		a.MovStore(inSpill(atRows), left)
+	}
+	top, last, end := a.Label(), a.Label(), a.Label()
+	a.ArithImm(x64.Cmp, left, 2)
+	a.JumpIf(x64.Less, last)
+	a.Bind(top)
+	g.flush(two)
+	g.advance()
+	if inMemory {
+		a.MovLoad(left, inSpill(atRows))
+	}
+	a.ArithImm(x64.Sub, left, 2)
+	if inMemory {
+		a.MovStore(inSpill(atRows), left)
+	}
+	a.ArithImm(x64.Cmp, left, 2)
+	a.JumpIf(x64.GreatEq, top)
+	a.Bind(last)
+	a.ArithImm(x64.Cmp, left, 1)
+	a.JumpIf(x64.Less, end)
+	g.flush(one)
+	g.advance()
+	a.Bind(end)
 }
 
 // lastTwo lowers a copy of the varying part of a pass and the tail behind it.

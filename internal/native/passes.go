@@ -1,6 +1,7 @@
 package native
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/loris-ml/loris/internal/loop"
@@ -240,6 +241,10 @@ func (g *gen) rowsPass(p *pass, copies int) {
 		}
 	}
 	inner := g.capture(func() { g.body(p, copies) })
+	var two region
+	if slices.ContainsFunc(p.reds, (*reduction).joinsRows) {
+		two = g.capture(func() { g.twoRows(p, copies) })
+	}
 	finals := g.capture(func() {
 		for u := range copies {
 			g.finals(p, u)
@@ -249,7 +254,11 @@ func (g *gen) rowsPass(p *pass, copies int) {
 	g.flush(setup)
 	g.pinFor(p, inner, 0)
 	g.flush(start)
-	g.rowLoop(func() { g.flush(inner) })
+	if two != nil {
+		g.rowsInTwos(two, inner)
+	} else {
+		g.rowLoop(func() { g.flush(inner) })
+	}
 	g.rewind()
 	g.flush(finals)
 	g.unpin()

@@ -15,8 +15,8 @@ import (
 //
 //	(2⁻²⁴ + n·2⁻⁵³)·Σ|x|
 //
-// and 2⁻²⁴ of the result for its own rounding. The first is since of vectors along columns two at a time are
-// added up as f32s, which saves half of the conversions; it is not there for products and along rows.
+// and 2⁻²⁴ of the result for its own rounding. The first is since vectors along columns, and rows where lines are
+// columns, are added up two at a time as f32s, which saves half of the conversions; it is not there for products.
 // Sums of narrower floats may be kept in f32
 // (loop.NarrowSum), which is as fast again. Floats are folded in the order of
 // the lines, however often the body is repeated in its loop: what else is in the
@@ -94,6 +94,9 @@ func (r *reduction) turns() int {
 	}
 	return 1
 }
+
+// joinsRows reports whether two rows of a line along rows are added up before they are made f64.
+func (r *reduction) joinsRows() bool { return r.double && r.in.Op == aten.Sum }
 
 // numeric returns how an op works on a dtype; bools are integers.
 func numeric(d ir.DType, op ir.Op) wordOp {
