@@ -13,6 +13,8 @@ type Chirp[T Float] struct {
 	in, out Layout
 	scale   float64
 
+	k *kernels[T]
+
 	once   sync.Once
 	w      []T // n factors, before and after
 	kernel []T // size factors between
@@ -33,7 +35,7 @@ func NewChirp[T Float](kind Kind, n, lines int, inverse bool, in, out Layout, sc
 	if _, ok := factorize(core); ok || n < shortestChirp || planRows(core) > 1<<20 {
 		return nil
 	}
-	c := &Chirp[T]{kind: kind, n: n, size: chirpSize(n), inverse: inverse || kind == HalfToReal, in: in, out: out, scale: scale}
+	c := &Chirp[T]{kind: kind, n: n, size: chirpSize(n), inverse: inverse || kind == HalfToReal, in: in, out: out, scale: scale, k: available[T]()[0]}
 	if _, _, _, _, ok := Long[T](c.size, lines, false, 1); !ok {
 		return nil
 	}
@@ -83,15 +85,44 @@ func (c *Chirp[T]) prepare() {
 func (c *Chirp[T]) Begin(dst, src []T, lo, hi int) {
 	c.each(lo, hi, func(line, from, to int) {
 		y, at := dst[2*line*c.size:][:2*c.size], c.in.at(line)
-		clear(y[2*from : 2*to])
-		for j := from; j < min(to, c.n); j++ {
-			re, im, ok := c.element(src, at, j)
-			if ok {
+		end := max(from, min(to, c.n))
+		j := from
+		if have := min(end, c.in.Len); c.in.Inner == 1 && from < have && c.kind != HalfToReal {
+			if c.kind == Complex {
+				c.times(y[2*from:2*have], src[2*(at+from):], c.w[2*from:])
+			} else {
+				timesReals(y[2*from:], src[at+from:at+have], c.w[2*from:])
+			}
+			j = have
+		}
+		clear(y[2*j : 2*to])
+		for ; j < end; j++ {
+			if re, im, ok := c.element(src, at, j); ok {
 				w := c.w[2*j:][:2]
 				y[2*j], y[2*j+1] = re*w[0]-im*w[1], im*w[0]+re*w[1]
 			}
 		}
 	})
+}
+
+// timesReals sets complex numbers dst to those of w times real ones.
+func timesReals[T Float](dst, a, w []T) {
+	dst, w = dst[:2*len(a)], w[:2*len(a)]
+	for i, v := range a {
+		dst[2*i], dst[2*i+1] = v*w[2*i], v*w[2*i+1]
+	}
+}
+
+// times sets complex numbers dst to those of a times those of w.
+func (c *Chirp[T]) times(dst, a, w []T) {
+	row := rowFloats[T]()
+	if whole := len(dst) / row * row; whole > 0 {
+		c.k.products(dst[:whole], a, w, row, row)
+		dst, a, w = dst[whole:], a[whole:], w[whole:]
+	}
+	if len(dst) > 0 {
+		products(dst, a, w, len(dst), 0)
+	}
 }
 
 // element returns element j of a line that begins at at, if it is not beyond the line.
@@ -124,15 +155,20 @@ func (c *Chirp[T]) element(src []T, at, j int) (re, im T, ok bool) {
 	return 0, 0, false
 }
 
+// scaled multiplies numbers by a real one.
+func (c *Chirp[T]) scaled(x []T, f T) {
+	whole := len(x) / rowFloats[T]() * rowFloats[T]()
+	if whole > 0 {
+		c.k.scale(x[:whole], f)
+	}
+	scale(x[whole:], f)
+}
+
 // Convolve sets lines of dst to those of src, which are transformed, times factors.
 func (c *Chirp[T]) Convolve(dst, src []T, lo, hi int) {
 	c.each(lo, hi, func(line, from, to int) {
-		x, y := src[2*(line*c.size+from):][:2*(to-from)], dst[2*(line*c.size+from):][:2*(to-from)]
-		w := c.kernel[2*from : 2*to]
-		for j := 0; j+1 < len(x); j += 2 {
-			re, im, f, g := x[j], x[j+1], w[j], w[j+1]
-			y[j], y[j+1] = re*f-im*g, im*f+re*g
-		}
+		at := line * c.size
+		c.times(dst[2*(at+from):2*(at+to)], src[2*(at+from):], c.kernel[2*from:])
 	})
 }
 
@@ -141,7 +177,15 @@ func (c *Chirp[T]) End(dst, src []T, lo, hi int) {
 	scale := T(c.scale)
 	c.each(lo, hi, func(line, from, to int) {
 		x, at := src[2*line*c.size:][:2*c.size], c.out.at(line)
-		for j := from; j < min(to, c.out.Len); j++ {
+		to = max(from, min(to, c.out.Len))
+		if c.kind != HalfToReal && c.out.Inner == 1 && from < to {
+			y := dst[2*(at+from) : 2*(at+to)]
+			if c.times(y, x[2*from:], c.w[2*from:]); c.scale != 1 {
+				c.scaled(y, scale)
+			}
+			return
+		}
+		for j := from; j < to; j++ {
 			re, im, w := x[2*j], x[2*j+1], c.w[2*j:][:2]
 			re, im = (re*w[0]-im*w[1])*scale, (im*w[0]+re*w[1])*scale
 			if c.kind == HalfToReal {

@@ -806,6 +806,39 @@ next:
 	VZEROUPPER
 	RET
 
+// func productsAVX512F32(dst *float32, a *float32, w *float32, m int, row int, step int)
+// Requires: AVX, AVX512F
+TEXT ·productsAVX512F32(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ w+16(FP), DX
+	MOVQ m+24(FP), BX
+	MOVQ row+32(FP), SI
+	MOVQ step+40(FP), DI
+
+row:
+	XORQ R8, R8
+
+next:
+	VMOVUPS        (DX)(R8*1), Z0
+	VPERMILPS      $0xa0, Z0, Z1
+	VPERMILPS      $0xf5, Z0, Z0
+	VMOVUPS        (CX)(R8*1), Z2
+	VPERMILPS      $0xb1, Z2, Z3
+	VMULPS         Z0, Z3, Z3
+	VFMADDSUB213PS Z3, Z1, Z2
+	VMOVUPS        Z2, (AX)(R8*1)
+	ADDQ           $0x40, R8
+	CMPQ           R8, SI
+	JLT            next
+	ADDQ           SI, AX
+	ADDQ           SI, CX
+	ADDQ           DI, DX
+	DECQ           BX
+	JNZ            row
+	VZEROUPPER
+	RET
+
 // func windowAVX512F32(x *float32, w *float32, m int, row int)
 // Requires: AVX, AVX512F
 TEXT ·windowAVX512F32(SB), NOSPLIT, $0-32
@@ -1570,6 +1603,39 @@ next:
 	JNZ            next
 	ADDQ           $0x08, CX
 	DECQ           DX
+	JNZ            row
+	VZEROUPPER
+	RET
+
+// func productsAVX2F32(dst *float32, a *float32, w *float32, m int, row int, step int)
+// Requires: AVX, FMA3
+TEXT ·productsAVX2F32(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ w+16(FP), DX
+	MOVQ m+24(FP), BX
+	MOVQ row+32(FP), SI
+	MOVQ step+40(FP), DI
+
+row:
+	XORQ R8, R8
+
+next:
+	VMOVUPS        (DX)(R8*1), Y0
+	VPERMILPS      $0xa0, Y0, Y1
+	VPERMILPS      $0xf5, Y0, Y0
+	VMOVUPS        (CX)(R8*1), Y2
+	VPERMILPS      $0xb1, Y2, Y3
+	VMULPS         Y0, Y3, Y3
+	VFMADDSUB213PS Y3, Y1, Y2
+	VMOVUPS        Y2, (AX)(R8*1)
+	ADDQ           $0x20, R8
+	CMPQ           R8, SI
+	JLT            next
+	ADDQ           SI, AX
+	ADDQ           SI, CX
+	ADDQ           DI, DX
+	DECQ           BX
 	JNZ            row
 	VZEROUPPER
 	RET
@@ -2418,6 +2484,39 @@ next:
 	VZEROUPPER
 	RET
 
+// func productsAVX512F64(dst *float64, a *float64, w *float64, m int, row int, step int)
+// Requires: AVX, AVX512F
+TEXT ·productsAVX512F64(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ w+16(FP), DX
+	MOVQ m+24(FP), BX
+	MOVQ row+32(FP), SI
+	MOVQ step+40(FP), DI
+
+row:
+	XORQ R8, R8
+
+next:
+	VMOVUPD        (DX)(R8*1), Z0
+	VPERMILPD      $0x00, Z0, Z1
+	VPERMILPD      $0xff, Z0, Z0
+	VMOVUPD        (CX)(R8*1), Z2
+	VPERMILPD      $0x55, Z2, Z3
+	VMULPD         Z0, Z3, Z3
+	VFMADDSUB213PD Z3, Z1, Z2
+	VMOVUPD        Z2, (AX)(R8*1)
+	ADDQ           $0x40, R8
+	CMPQ           R8, SI
+	JLT            next
+	ADDQ           SI, AX
+	ADDQ           SI, CX
+	ADDQ           DI, DX
+	DECQ           BX
+	JNZ            row
+	VZEROUPPER
+	RET
+
 // func windowAVX512F64(x *float64, w *float64, m int, row int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·windowAVX512F64(SB), NOSPLIT, $0-32
@@ -3182,6 +3281,39 @@ next:
 	JNZ            next
 	ADDQ           $0x10, CX
 	DECQ           DX
+	JNZ            row
+	VZEROUPPER
+	RET
+
+// func productsAVX2F64(dst *float64, a *float64, w *float64, m int, row int, step int)
+// Requires: AVX, FMA3
+TEXT ·productsAVX2F64(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ w+16(FP), DX
+	MOVQ m+24(FP), BX
+	MOVQ row+32(FP), SI
+	MOVQ step+40(FP), DI
+
+row:
+	XORQ R8, R8
+
+next:
+	VMOVUPD        (DX)(R8*1), Y0
+	VPERMILPD      $0x00, Y0, Y1
+	VPERMILPD      $0x0f, Y0, Y0
+	VMOVUPD        (CX)(R8*1), Y2
+	VPERMILPD      $0x05, Y2, Y3
+	VMULPD         Y0, Y3, Y3
+	VFMADDSUB213PD Y3, Y1, Y2
+	VMOVUPD        Y2, (AX)(R8*1)
+	ADDQ           $0x20, R8
+	CMPQ           R8, SI
+	JLT            next
+	ADDQ           SI, AX
+	ADDQ           SI, CX
+	ADDQ           DI, DX
+	DECQ           BX
 	JNZ            row
 	VZEROUPPER
 	RET

@@ -46,6 +46,8 @@ type kernels[T Float] struct {
 	tangle func(up, down, a, b, tw, conj []T, h T, row int)
 	// rows multiplies rows of x by a complex number each, window the parts of a row by two real ones.
 	rows, window func(x, tw []T, row int)
+	// products sets rows of dst to those of a times those of w, number by number; w's begin step floats apart.
+	products func(dst, a, w []T, row, step int)
 	// scale multiplies x by a real number.
 	scale func(x []T, f T)
 	// square transposes blocks of two by two numbers of 16 bytes, see squareAVX. It may be nil.
@@ -59,7 +61,7 @@ type smallPass[T Float] func(dst, src, tw, sign, cs []T, m, row int)
 
 // portable are the kernels in Go.
 func portable[T Float]() *kernels[T] {
-	return &kernels[T]{pass2: pass2[T], pass4: pass4[T], odd: oddPass[T], group: 1, tangle: tangle[T], rows: mulRows[T], window: window[T], scale: scale[T]}
+	return &kernels[T]{pass2: pass2[T], pass4: pass4[T], odd: oddPass[T], group: 1, tangle: tangle[T], rows: mulRows[T], products: products[T], window: window[T], scale: scale[T]}
 }
 
 func pass2[T Float](dst, src, tw []T, m, row int) {
@@ -159,6 +161,18 @@ func mulRows[T Float](x, tw []T, row int) {
 		for i := 0; i+1 < row; i += 2 {
 			re, im := x[i], x[i+1]
 			x[i], x[i+1] = re*wr-im*wi, im*wr+re*wi
+		}
+	}
+}
+
+func products[T Float](dst, a, w []T, row, step int) {
+	for ; len(dst) >= row; dst, a = dst[row:], a[row:] {
+		for i := 0; i+1 < row; i += 2 {
+			re, im, f, g := a[i], a[i+1], w[i], w[i+1]
+			dst[i], dst[i+1] = re*f-im*g, im*f+re*g
+		}
+		if len(dst) >= 2*row {
+			w = w[step:]
 		}
 	}
 }

@@ -48,8 +48,8 @@ func (l *Lines[T]) prepare() {
 	l.plan = newPlan(l.core(), l.inverse, l.k)
 	if l.long {
 		for k := range l.n {
-			for j := range l.in.Inner {
-				l.turns = appendRoot(l.turns, k*j, l.n*l.in.Inner, l.inverse)
+			for j := range l.in.Inner + Lanes[T]() {
+				l.turns = appendRoot(l.turns, k*(j%l.in.Inner), l.n*l.in.Inner, l.inverse)
 			}
 		}
 	}

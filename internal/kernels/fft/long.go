@@ -29,15 +29,10 @@ func Long[T Float](n, count int, inverse bool, scale float64) (first, second *Li
 	return first, second, n1, n2, true
 }
 
-// turn multiplies element j of line u by factor j·Inner + u%Inner.
+// turn multiplies element j of line u by factor j, u%Inner. The factors of an element are as many more as a group may
+// have behind the last.
 func (l *Lines[T]) turn(y []T, g group) {
 	row := rowFloats[T]()
-	for j := range l.n {
-		line := y[j*row : (j+1)*row]
-		for lane := range g.n {
-			w := l.turns[2*(j*l.in.Inner+(g.first+lane)%l.in.Inner):]
-			re, im := line[2*lane], line[2*lane+1]
-			line[2*lane], line[2*lane+1] = re*w[0]-im*w[1], im*w[0]+re*w[1]
-		}
-	}
+	y = y[:l.n*row]
+	l.k.products(y, y, l.turns[2*(g.first%l.in.Inner):], row, 2*l.in.Inner+row)
 }

@@ -10,13 +10,13 @@ import "github.com/loris-ml/loris/internal/isa"
 func available[T Float]() (list []*kernels[T]) {
 	if isa.AVX512() {
 		list = append(list, native[T](
-			&raw[float32]{4, 4, pass2AVX512F32, pass4AVX512F32, pass3AVX512F32, pass5AVX512F32, pass7AVX512F32, oddAVX512F32, tangleAVX512F32, rowsAVX512F32, windowAVX512F32, scaleAVX512F32},
-			&raw[float64]{8, 4, pass2AVX512F64, pass4AVX512F64, pass3AVX512F64, pass5AVX512F64, pass7AVX512F64, oddAVX512F64, tangleAVX512F64, rowsAVX512F64, windowAVX512F64, scaleAVX512F64}))
+			&raw[float32]{4, 4, pass2AVX512F32, pass4AVX512F32, pass3AVX512F32, pass5AVX512F32, pass7AVX512F32, oddAVX512F32, tangleAVX512F32, rowsAVX512F32, productsAVX512F32, windowAVX512F32, scaleAVX512F32},
+			&raw[float64]{8, 4, pass2AVX512F64, pass4AVX512F64, pass3AVX512F64, pass5AVX512F64, pass7AVX512F64, oddAVX512F64, tangleAVX512F64, rowsAVX512F64, productsAVX512F64, windowAVX512F64, scaleAVX512F64}))
 	}
 	if isa.AVX2() {
 		list = append(list, native[T](
-			&raw[float32]{4, 2, pass2AVX2F32, pass4AVX2F32, pass3AVX2F32, pass5AVX2F32, pass7AVX2F32, oddAVX2F32, tangleAVX2F32, rowsAVX2F32, windowAVX2F32, scaleAVX2F32},
-			&raw[float64]{8, 2, pass2AVX2F64, pass4AVX2F64, pass3AVX2F64, pass5AVX2F64, pass7AVX2F64, oddAVX2F64, tangleAVX2F64, rowsAVX2F64, windowAVX2F64, scaleAVX2F64}))
+			&raw[float32]{4, 2, pass2AVX2F32, pass4AVX2F32, pass3AVX2F32, pass5AVX2F32, pass7AVX2F32, oddAVX2F32, tangleAVX2F32, rowsAVX2F32, productsAVX2F32, windowAVX2F32, scaleAVX2F32},
+			&raw[float64]{8, 2, pass2AVX2F64, pass4AVX2F64, pass3AVX2F64, pass5AVX2F64, pass7AVX2F64, oddAVX2F64, tangleAVX2F64, rowsAVX2F64, productsAVX2F64, windowAVX2F64, scaleAVX2F64}))
 	}
 	return append(list, portable[T]())
 }
@@ -29,7 +29,9 @@ type raw[T Float] struct {
 	pass3, pass5, pass7 func(dst, src, tw, sign, cs *T, m, row int)
 	odd                 func(dst, src, tw, sign, cs, scratch *T, h, part, row int)
 	tangle              func(up, down, a, b, tw, conj, h *T, row, count int)
-	rows, window        func(x, tw *T, m, row int)
+	rows                func(x, tw *T, m, row int)
+	products            func(dst, a, w *T, m, row, step int)
+	window              func(x, tw *T, m, row int)
 	scale               func(x, f *T, n int)
 }
 
@@ -74,6 +76,11 @@ func (r *raw[T]) kernels() *kernels[T] {
 		},
 		rows:   byRows(r.rows, r.size),
 		window: byRows(r.window, r.size),
+		products: func(dst, a, w []T, row, step int) {
+			m := len(dst) / row
+			_, _ = a[m*row-1], w[(m-1)*step+row-1]
+			r.products(&dst[0], &a[0], &w[0], m, row*r.size, step*r.size)
+		},
 		scale:  func(x []T, f T) { r.scale(&x[0], &f, len(x)*r.size) },
 		square: squareAVX,
 	}

@@ -44,6 +44,11 @@ func tangleAVX512F32(up *float32, down *float32, a *float32, b *float32, tw *flo
 //go:noescape
 func rowsAVX512F32(x *float32, tw *float32, m int, row int)
 
+// productsAVX512F32 sets m rows of row bytes of dst to those of a times those of w, number by number; w's begin step bytes apart.
+//
+//go:noescape
+func productsAVX512F32(dst *float32, a *float32, w *float32, m int, row int, step int)
+
 // windowAVX512F32 multiplies the parts of the numbers in m rows of row bytes of x by two numbers of w for each row.
 //
 //go:noescape
@@ -93,6 +98,11 @@ func tangleAVX2F32(up *float32, down *float32, a *float32, b *float32, tw *float
 //
 //go:noescape
 func rowsAVX2F32(x *float32, tw *float32, m int, row int)
+
+// productsAVX2F32 sets m rows of row bytes of dst to those of a times those of w, number by number; w's begin step bytes apart.
+//
+//go:noescape
+func productsAVX2F32(dst *float32, a *float32, w *float32, m int, row int, step int)
 
 // windowAVX2F32 multiplies the parts of the numbers in m rows of row bytes of x by two numbers of w for each row.
 //
@@ -144,6 +154,11 @@ func tangleAVX512F64(up *float64, down *float64, a *float64, b *float64, tw *flo
 //go:noescape
 func rowsAVX512F64(x *float64, tw *float64, m int, row int)
 
+// productsAVX512F64 sets m rows of row bytes of dst to those of a times those of w, number by number; w's begin step bytes apart.
+//
+//go:noescape
+func productsAVX512F64(dst *float64, a *float64, w *float64, m int, row int, step int)
+
 // windowAVX512F64 multiplies the parts of the numbers in m rows of row bytes of x by two numbers of w for each row.
 //
 //go:noescape
@@ -193,6 +208,11 @@ func tangleAVX2F64(up *float64, down *float64, a *float64, b *float64, tw *float
 //
 //go:noescape
 func rowsAVX2F64(x *float64, tw *float64, m int, row int)
+
+// productsAVX2F64 sets m rows of row bytes of dst to those of a times those of w, number by number; w's begin step bytes apart.
+//
+//go:noescape
+func productsAVX2F64(dst *float64, a *float64, w *float64, m int, row int, step int)
 
 // windowAVX2F64 multiplies the parts of the numbers in m rows of row bytes of x by two numbers of w for each row.
 //

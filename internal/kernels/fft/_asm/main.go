@@ -17,7 +17,9 @@ type isa struct {
 	size   int // of an element
 	bytes  int // of a vector
 	swap   uint64
-	group  int // pairs of results that a pass of an odd radix sums at a time
+	even   uint64 // makes both parts the real one
+	odds   uint64 // makes both the imaginary one
+	group  int    // pairs of results that a pass of an odd radix sums at a time
 	vec    func() reg.VecVirtual
 
 	add, sub, mul, xor, muladdsub, muladd func(ops ...Op)
@@ -32,10 +34,10 @@ func zmm() reg.VecVirtual { return ZMM() }
 func ymm() reg.VecVirtual { return YMM() }
 
 var isas = []*isa{
-	{"AVX512F32", "float32", 4, 64, 0xb1, 4, zmm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VPERMILPS, VMOVUPS, VBROADCASTSS, VBROADCASTSD},
-	{"AVX2F32", "float32", 4, 32, 0xb1, 2, ymm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VPERMILPS, VMOVUPS, VBROADCASTSS, VBROADCASTSD},
-	{"AVX512F64", "float64", 8, 64, 0x55, 4, zmm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VPERMILPD, VMOVUPD, VBROADCASTSD, VBROADCASTF64X2},
-	{"AVX2F64", "float64", 8, 32, 0x5, 2, ymm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VPERMILPD, VMOVUPD, VBROADCASTSD, broadcastF128},
+	{"AVX512F32", "float32", 4, 64, 0xb1, 0xa0, 0xf5, 4, zmm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VPERMILPS, VMOVUPS, VBROADCASTSS, VBROADCASTSD},
+	{"AVX2F32", "float32", 4, 32, 0xb1, 0xa0, 0xf5, 2, ymm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VPERMILPS, VMOVUPS, VBROADCASTSS, VBROADCASTSD},
+	{"AVX512F64", "float64", 8, 64, 0x55, 0x00, 0xff, 4, zmm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VPERMILPD, VMOVUPD, VBROADCASTSD, VBROADCASTF64X2},
+	{"AVX2F64", "float64", 8, 32, 0x5, 0x0, 0xf, 2, ymm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VPERMILPD, VMOVUPD, VBROADCASTSD, broadcastF128},
 }
 
 // op returns a new vector f(a, b), where f is in Intel's order reversed: b - a for sub.
@@ -383,6 +385,31 @@ func (s *isa) rows() {
 	RET()
 }
 
+// products multiplies complex numbers by one each.
+func (s *isa) products() {
+	s.text("products", "sets m rows of row bytes of dst to those of a times those of w, number by number; w's begin step bytes apart.", "dst, a, w *%s, m, row, step int")
+	dst, a, w, m, row, step := param("dst"), param("a"), param("w"), param("m"), param("row"), param("step")
+	at := GP64()
+	Label("row")
+	XORQ(at, at)
+	Label("next")
+	v := s.loaded(Mem{Base: w, Index: at, Scale: 1})
+	f := factor{s.vec(), s.vec()}
+	s.permute(Imm(s.even), v, f.re)
+	s.permute(Imm(s.odds), v, f.im)
+	s.load(s.times(s.loaded(Mem{Base: a, Index: at, Scale: 1}), f), Mem{Base: dst, Index: at, Scale: 1})
+	ADDQ(Imm(uint64(s.bytes)), at)
+	CMPQ(at, row)
+	JLT(LabelRef("next"))
+	ADDQ(row, dst)
+	ADDQ(row, a)
+	ADDQ(step, w)
+	DECQ(m)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
 // window multiplies the parts of rows by two real numbers each.
 func (s *isa) window() {
 	s.text("window", "multiplies the parts of the numbers in m rows of row bytes of x by two numbers of w for each row.", "x, w *%s, m, row int")
@@ -465,6 +492,7 @@ func main() {
 		s.odd()
 		s.tangle()
 		s.rows()
+		s.products()
 		s.window()
 		s.scale()
 	}
