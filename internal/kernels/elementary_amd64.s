@@ -3390,6 +3390,70 @@ bad0:
 	MOVQ DI, ret+40(FP)
 	RET
 
+// func putSum1Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+TEXT ·putSum1Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ    (DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVBLZX (CX)(DI*1), R9
+	ADDB    R9, (AX)(R8*1)
+	MOVQ    8(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad1
+	MOVBLZX 1(CX)(DI*1), R9
+	ADDB    R9, (AX)(R8*1)
+	MOVQ    16(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad2
+	MOVBLZX 2(CX)(DI*1), R9
+	ADDB    R9, (AX)(R8*1)
+	MOVQ    24(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad3
+	MOVBLZX 3(CX)(DI*1), R9
+	ADDB    R9, (AX)(R8*1)
+	ADDQ    $0x04, DI
+	SUBQ    $0x04, SI
+	JGE     round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ    (DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVBLZX (CX)(DI*1), R9
+	ADDB    R9, (AX)(R8*1)
+	INCQ    DI
+	DECQ    SI
+	JNZ     single
+	JMP     bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
 // func take2Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 TEXT ·take2Indexed(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
@@ -3500,6 +3564,70 @@ single:
 	JAE     bad0
 	MOVWLZX (CX)(DI*2), R9
 	MOVW    R9, (AX)(R8*2)
+	INCQ    DI
+	DECQ    SI
+	JNZ     single
+	JMP     bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
+// func putSum2Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+TEXT ·putSum2Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ    (DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVWLZX (CX)(DI*2), R9
+	ADDW    R9, (AX)(R8*2)
+	MOVQ    8(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad1
+	MOVWLZX 2(CX)(DI*2), R9
+	ADDW    R9, (AX)(R8*2)
+	MOVQ    16(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad2
+	MOVWLZX 4(CX)(DI*2), R9
+	ADDW    R9, (AX)(R8*2)
+	MOVQ    24(DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad3
+	MOVWLZX 6(CX)(DI*2), R9
+	ADDW    R9, (AX)(R8*2)
+	ADDQ    $0x04, DI
+	SUBQ    $0x04, SI
+	JGE     round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ    (DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVWLZX (CX)(DI*2), R9
+	ADDW    R9, (AX)(R8*2)
 	INCQ    DI
 	DECQ    SI
 	JNZ     single

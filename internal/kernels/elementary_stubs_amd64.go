@@ -224,6 +224,11 @@ func take1Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 //go:noescape
 func put1Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 
+// putSum1Indexed adds element j of src to the element of dst that index[j] selects, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+//
+//go:noescape
+func putSum1Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+
 // take2Indexed sets element j of dst to that of src which index[j] selects, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
 //
 //go:noescape
@@ -233,6 +238,11 @@ func take2Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 //
 //go:noescape
 func put2Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+
+// putSum2Indexed adds element j of src to the element of dst that index[j] selects, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+//
+//go:noescape
+func putSum2Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 
 // take4Indexed sets element j of dst to that of src which index[j] selects, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
 //

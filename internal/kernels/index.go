@@ -114,6 +114,7 @@ func Gather[T strided.Bits](dst, x []T, index []int64, l *Lines, lo, hi int) {
 	merged.runs(&merged.base, lo, hi, func(i, pos, _, n int) {
 		row := dst[i : i+n]
 		if step == 0 && l.step == 1 {
+			prefetch(x[min(pos+l.size, len(x)):min(pos+2*l.size, len(x))])
 			takeEach(row, x[pos:pos+l.size], index[i:i+n])
 			return
 		}

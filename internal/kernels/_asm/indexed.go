@@ -20,8 +20,8 @@ func indexed() {
 		load, store, add func(from, to Op)
 		scratch          func() reg.Register
 	}{
-		{name: "1", size: 1, load: MOVBLZX, store: MOVB, scratch: func() reg.Register { return GP32() }},
-		{name: "2", size: 2, load: MOVWLZX, store: MOVW, scratch: func() reg.Register { return GP32() }},
+		{name: "1", size: 1, load: MOVBLZX, store: MOVB, add: ADDB, scratch: func() reg.Register { return GP32() }},
+		{name: "2", size: 2, load: MOVWLZX, store: MOVW, add: ADDW, scratch: func() reg.Register { return GP32() }},
 		{name: "4", size: 4, load: MOVL, store: MOVL, add: ADDL, scratch: func() reg.Register { return GP32() }},
 		{name: "8", size: 8, load: MOVQ, store: MOVQ, add: ADDQ, scratch: func() reg.Register { return GP64() }},
 	} {
@@ -51,7 +51,7 @@ func indexed() {
 				func(dst, src, place Mem) {
 					v := e.scratch()
 					e.load(src, v)
-					e.add(v, place)
+					e.add(narrow(v), place)
 				}, true)
 		}
 	}
