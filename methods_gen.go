@@ -2695,7 +2695,8 @@ func (t *Tensor) Take(index *Tensor) *Tensor {
 }
 
 // TakeAlongDim records ATen's take_along_dim: gather with the dimensions other than dim broadcast
-// against each other, and negative indices counting from the end; without dim both are flattened.
+// against each other, and negative indices counting from the end; without dim both are flattened,
+// and no index may be negative.
 //
 //	take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor
 //

@@ -37,7 +37,7 @@ func init() {
 	register("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", Spec{
 		Category: Indexing,
 		Doc: "gather with the dimensions other than dim broadcast against each other, and negative indices counting from the " +
-			"end; without dim both are flattened. ATen's take_along_dim.",
+			"end; without dim both are flattened, and no index may be negative. ATen's take_along_dim.",
 		Decompose: decomposeTakeAlongDim,
 	})
 	register("take(Tensor self, Tensor index) -> Tensor", Spec{
@@ -189,8 +189,7 @@ func decomposeTakeAlongDim(b *Builder, a Args) []Value {
 	requireIndex(a, index)
 	if _, ok := a.OptInt("dim"); !ok {
 		n := x.Shape().Numel()
-		index = b.wrapIndex(b.Reshape(index, index.Shape().Numel()), n)
-		return []Value{b.Gather(b.Reshape(x, n), 0, index)}
+		return []Value{b.Gather(b.Reshape(x, n), 0, b.Cast(b.Reshape(index, index.Shape().Numel()), I64))}
 	}
 	if x.Rank() != index.Rank() {
 		a.Fail(ErrShape, "indices have rank %d, self has rank %d", index.Rank(), x.Rank())

@@ -79,7 +79,7 @@ func TestCompositeValues(t *testing.T) {
 		{call("index_copy", m, 1, ivec(2, 0), fs([]int{2, 2}, 7, 8, 9, 10)), [][]float64{{8, 2, 7, 10, 5, 9}}},
 		{call("take", m, is([]int{1, 2}, -1, 3)), [][]float64{{6, 4}}},
 		{call("take_along_dim", m, is([]int{1, 2}, -1, 0), 1), [][]float64{{3, 1, 6, 4}}},
-		{call("take_along_dim", m, is([]int{1, 2}, -1, 0)), [][]float64{{6, 1}}},
+		{call("take_along_dim", m, is([]int{1, 2}, 5, 0)), [][]float64{{6, 1}}},
 		{call("index", m, []data{is([]int{2, 1}, 0, -1), ivec(2, 0)}), [][]float64{{3, 1, 6, 4}}},
 		{call("index", m, []data{ivec(-1)}), [][]float64{{4, 5, 6}}},
 		{call("index_put", m, []data{ivec(1, 1), ivec(0, 0)}, vec(7, 8)), [][]float64{{1, 2, 3, 8, 5, 6}}},
