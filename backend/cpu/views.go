@@ -48,9 +48,8 @@ func (l *lowering) CopyTo(in *graph.Instr, to, v plan.Value) {
 	if view.Rank > 1 && total > 0 {
 		// Whole rows, so that transposed ones can be read in squares. Others that are longer than a unit are cut:
 		// a few of them would leave processors without work.
-		switch row := view.Dims[view.Rank-1]; {
-		case view.Crossed(size) > 0:
-			block := view.Crossed(size)
+		switch row, block := view.Dims[view.Rank-1], view.Crossed(size); {
+		case block > 0:
 			unit = (unit + block - 1) / block * block
 		case view.Transposed():
 			unit = max((unit+row-1)/row, strided.SquareRows) * row

@@ -132,6 +132,7 @@ var allowed = map[string][]string{
 	"internal/kernels/dense":     {"internal/isa", "internal/kernels/gemm", "internal/parallel"},
 	"internal/kernels/linalg":    {"internal/aten", "internal/elements", "internal/kernels/dense", "internal/kernels/lanes", "internal/ir", "internal/parallel"},
 	"internal/kernels/lanes":     {"internal/isa"},
+	"internal/kernels/guarded":   {},
 	"internal/kernels/gemm":      {"internal/kernels", "internal/parallel", "internal/half", "internal/isa"},
 	"internal/kernels/bags":      {"internal/kernels"},
 	"internal/kernels/distance":  {"internal/isa"},

@@ -110,13 +110,18 @@ type slabUse struct{ nodes, operands int }
 
 func (b *Builder) slabSize() int { return min(max(b.count, minSlab), maxSlab) }
 
+// slabOf is what a new slab has where the step before took left more than this one has by now: as many, and
+// grown beyond that.
+func slabOf(left, most, grown int) int {
+	if left > 0 {
+		return min(left, most)
+	}
+	return grown
+}
+
 func (b *Builder) newNode() *Node {
 	if len(b.nodes) == 0 {
-		n := b.slabSize()
-		if left := b.last.nodes - b.count; left > 0 {
-			n = min(left, maxSlab)
-		}
-		b.nodes = make([]Node, n)
+		b.nodes = make([]Node, slabOf(b.last.nodes-b.count, maxSlab, b.slabSize()))
 	}
 	n := &b.nodes[0]
 	b.nodes = b.nodes[1:]
@@ -126,11 +131,7 @@ func (b *Builder) newNode() *Node {
 
 func (b *Builder) newValues(n int) []Value {
 	if len(b.vals) < n {
-		size := 2 * b.slabSize()
-		if left := b.last.operands - b.taken; left > 0 {
-			size = min(left, 2*maxSlab)
-		}
-		b.vals = make([]Value, max(size, n))
+		b.vals = make([]Value, max(n, slabOf(b.last.operands-b.taken, 2*maxSlab, 2*b.slabSize())))
 	}
 	b.taken += n
 	v := b.vals[:n:n]

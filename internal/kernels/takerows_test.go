@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/kernels/guarded"
 	"github.com/loris-ml/loris/internal/strided"
 )
 
@@ -36,7 +37,7 @@ func checkRows[T strided.Bits](t *testing.T) {
 			index[i] = rng.Int64N(size)
 		}
 		row := inner * each
-		src, dst := guardedBytes(size*row), guardedBytes(len(index)*row)
+		src, dst := guarded.Slice[byte](size*row), guarded.Slice[byte](len(index)*row)
 		for i := range src {
 			src[i] = uint8(rng.Uint32())
 		}

@@ -107,12 +107,11 @@ func (g *gen) twoRows(p *pass, copies int) {
 		for u := range copies {
 			x, y := first[i][u], second[i][u]
 			if r.joinsRows() {
-				x = r.fold(g, x, y)
+				g.foldInto(r, r.acc[u], r.fold(g, x, y))
+				continue
 			}
 			g.foldInto(r, r.acc[u], x)
-			if !r.joinsRows() {
-				g.foldInto(r, r.acc[u], y)
-			}
+			g.foldInto(r, r.acc[u], y)
 		}
 	}
 }
@@ -120,27 +119,14 @@ func (g *gen) twoRows(p *pass, copies int) {
 // rowsInTwos emits a loop over rows, two at a time, and the one that is left.
 func (g *gen) rowsInTwos(two, one region) {
 	a := g.asm
-	left, inMemory := g.rows, g.rows == x64.NoReg
-	if inMemory {
-		left = x64.RAX
-	}
-	a.MovLoad(left, inFrame(frameRows))
-	if inMemory {
-		a.MovStore(inSpill(atRows), left)
-	}
+	left, take := g.countRows()
 	top, last, end := a.Label(), a.Label(), a.Label()
 	a.ArithImm(x64.Cmp, left, 2)
 	a.JumpIf(x64.Less, last)
 	a.Bind(top)
 	g.flush(two)
 	g.advance()
-	if inMemory {
-		a.MovLoad(left, inSpill(atRows))
-	}
-	a.ArithImm(x64.Sub, left, 2)
-	if inMemory {
-		a.MovStore(inSpill(atRows), left)
-	}
+	take(2)
 	a.ArithImm(x64.Cmp, left, 2)
 	a.JumpIf(x64.GreatEq, top)
 	a.Bind(last)
@@ -424,22 +410,33 @@ func (g *gen) planeLoop(body func()) {
 func (g *gen) rowLoop(body func()) {
 	a := g.asm
 	top := a.Label()
-	if r := g.rows; r != x64.NoReg {
-		a.MovLoad(r, inFrame(frameRows))
-		a.Bind(top)
-		body()
-		g.advance()
-		a.ArithImm(x64.Sub, r, 1)
-		a.JumpIf(x64.Greater, top)
-		return
-	}
-	a.MovLoad(x64.RAX, inFrame(frameRows))
-	a.MovStore(inSpill(atRows), x64.RAX)
+	_, take := g.countRows()
 	a.Bind(top)
 	body()
 	g.advance()
-	a.MovLoad(x64.RAX, inSpill(atRows))
-	a.ArithImm(x64.Sub, x64.RAX, 1)
-	a.MovStore(inSpill(atRows), x64.RAX)
+	take(1)
 	a.JumpIf(x64.Greater, top)
+}
+
+// countRows has the rows that are still to do in a register, for which the loops use RAX where they have none of
+// their own. It returns that, and what takes some off, with the flags of what is left.
+func (g *gen) countRows() (left x64.Reg, take func(rows int32)) {
+	a := g.asm
+	left, inMemory := g.rows, g.rows == x64.NoReg
+	if inMemory {
+		left = x64.RAX
+	}
+	a.MovLoad(left, inFrame(frameRows))
+	if inMemory {
+		a.MovStore(inSpill(atRows), left)
+	}
+	return left, func(rows int32) {
+		if inMemory {
+			a.MovLoad(left, inSpill(atRows))
+		}
+		a.ArithImm(x64.Sub, left, rows)
+		if inMemory {
+			a.MovStore(inSpill(atRows), left)
+		}
+	}
 }

@@ -278,9 +278,8 @@ func newGen(k *loop.Kernel, isa ISA) *gen {
 	g.use(rooms.Get().(*room), len(k.Instrs))
 	g.newVal(vinfo{}) // none
 	g.initRegs()
-	g.lanes = 8
+	g.lanes = lanesOf(k, isa)
 	if isa == AVX512 {
-		g.lanes = 16
 		g.tails[0] = g.newVal(vinfo{kind: home, mask: true, len: 2})
 		g.vals[g.tails[0]].pin = tailMask
 	}
@@ -291,9 +290,6 @@ func newGen(k *loop.Kernel, isa ISA) *gen {
 		g.uniform[i] = in.Code == loop.Const
 	}
 	g.indexed = g.indexed && (k.Axis == loop.Rows || k.Axis == loop.Both)
-	if g.wide {
-		g.lanes /= 2
-	}
 	g.pointers()
 	return g
 }

@@ -26,12 +26,21 @@ func wideIn(k *loop.Kernel) (wide bool) {
 	return wide
 }
 
+// lanesOf returns how many elements a vector of a level has in a kernel.
+func lanesOf(k *loop.Kernel, isa ISA) int {
+	lanes := 8
+	if isa == AVX512 {
+		lanes = 16
+	}
+	if wideIn(k) {
+		lanes /= 2
+	}
+	return lanes
+}
+
 // Short reports whether there is code of a level for a kernel that takes rows of its Width together.
 func Short(k *loop.Kernel, isa ISA) bool {
-	lanes := 16
-	if wideIn(k) {
-		lanes = 8
-	}
+	lanes := lanesOf(k, isa)
 	if isa != AVX512 || k.Axis != loop.None || len(k.Passes) != 1 || k.Width < 1 || k.Width > lanes {
 		return false
 	}

@@ -13,13 +13,7 @@ const (
 // Whole reports whether there is code of a level for a kernel with a Width that has all vectors of a row in a line:
 // for rows of several vectors that are not Short.
 func Whole(k *loop.Kernel, isa ISA) bool {
-	lanes := 8
-	if isa == AVX512 {
-		lanes = 16
-	}
-	if wideIn(k) {
-		lanes /= 2
-	}
+	lanes := lanesOf(k, isa)
 	return k.Axis == loop.None && len(k.Passes) == 1 && len(k.Instrs) <= mostOfWhole &&
 		k.Width > 16 && k.Width <= mostWhole*lanes && (isa == AVX512 || k.Width%lanes == 0)
 }

@@ -46,14 +46,12 @@ func indexed() {
 				e.load(src, v)
 				e.store(narrow(v), place)
 			}, true)
-		if e.add != nil {
-			indexLoop("putSum"+e.name, e.size, "adds element j of src to the element of dst that index[j] selects",
-				func(dst, src, place Mem) {
-					v := e.scratch()
-					e.load(src, v)
-					e.add(narrow(v), place)
-				}, true)
-		}
+		indexLoop("putSum"+e.name, e.size, "adds element j of src to the element of dst that index[j] selects",
+			func(dst, src, place Mem) {
+				v := e.scratch()
+				e.load(src, v)
+				e.add(narrow(v), place)
+			}, true)
 	}
 	for _, f := range []struct {
 		name      string

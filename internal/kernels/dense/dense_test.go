@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/kernels/guarded"
 	"github.com/loris-ml/loris/internal/parallel"
 )
 
@@ -37,7 +38,7 @@ func eachKernel(t *testing.T, f func(t *testing.T) [][]float64) {
 // random returns a matrix whose memory ends where none may be touched.
 func random(rows, cols int) *Matrix {
 	rng, m := rand.New(rand.NewPCG(uint64(rows), uint64(cols))), New(rows, cols)
-	m.Data = guarded(len(m.Data))
+	m.Data = guarded.Slice[float64](len(m.Data))
 	for i := range rows {
 		for j := range m.row(i) {
 			m.at(i, j)[0] = rng.Float64() - 0.5

@@ -3,6 +3,8 @@ package dense
 import (
 	"fmt"
 	"testing"
+
+	"github.com/loris-ml/loris/internal/kernels/guarded"
 )
 
 func TestRowsOfMatrix(t *testing.T) {
@@ -11,9 +13,9 @@ func TestRowsOfMatrix(t *testing.T) {
 			rows, cols := s[0], s[1]
 			a, columns, along := random(rows, cols), random(3, rows), random(3, cols)
 			// The last of each ends where no memory may be touched.
-			v, w, x := columns.row(0), columns.row(1), guarded(rows)
+			v, w, x := columns.row(0), columns.row(1), guarded.Slice[float64](rows)
 			copy(x, columns.row(2))
-			p, q, y := along.row(0), along.row(1), guarded(cols)
+			p, q, y := along.row(0), along.row(1), guarded.Slice[float64](cols)
 			copy(y, along.row(2))
 			want, sums := copied(a), append([]float64(nil), y...)
 			for i := range rows {
@@ -26,7 +28,7 @@ func TestRowsOfMatrix(t *testing.T) {
 			near(t, fmt.Sprint(s), a, want)
 			near(t, fmt.Sprint(s, " sums"), From(y, 1, cols), From(sums, 1, cols))
 			all = append(all, a.Data, append([]float64(nil), y...))
-			down := guarded(rows)
+			down := guarded.Slice[float64](rows)
 			copy(down, columns.row(0))
 			wantDown := append([]float64(nil), down...)
 			copy(sums, y)

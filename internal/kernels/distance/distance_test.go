@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/loris-ml/loris/internal/kernels/guarded"
 )
 
 // kinds runs a test with all kernels that the processor has.
@@ -24,7 +26,7 @@ func TestTiles(t *testing.T) {
 
 // numbers returns n numbers, of which few are special.
 func numbers[T Float](rng *rand.Rand, n int) []T {
-	list := guarded[T](n)
+	list := guarded.Slice[T](n)
 	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 1e-40, 0.5}
 	for i := range list {
 		if list[i] = T(rng.NormFloat64()); rng.IntN(60) == 0 {
@@ -36,7 +38,7 @@ func numbers[T Float](rng *rand.Rand, n int) []T {
 
 // packed packs all of a matrix.
 func packed[T Float](src []T, n, depth, step, depthStep int) []T {
-	dst := guarded[T](PackedLen[T](n, depth))
+	dst := guarded.Slice[T](PackedLen[T](n, depth))
 	panels := (n + Panel[T]() - 1) / Panel[T]()
 	Pack(dst, src, n, depth, step, depthStep, panels/2, panels)
 	Pack(dst, src, n, depth, step, depthStep, 0, panels/2)
@@ -48,7 +50,7 @@ func testTiles[T Float](t *testing.T) {
 	for _, d := range [][3]int{{1, 1, 1}, {4, 32, 3}, {5, 33, 64}, {9, 70, 17}, {3, 5, 0}, {6, 0, 4}, {11, 16, 40}} {
 		n, m, depth := d[0], d[1], d[2]
 		x, y, w := numbers[T](rng, n*depth), numbers[T](rng, m*depth), numbers[T](rng, n*m)
-		got := guarded[T](n * m)
+		got := guarded.Slice[T](n * m)
 		panels := (m + Panel[T]() - 1) / Panel[T]()
 		cols := packed(y, m, depth, depth, 1)
 		for norm := range Norm(3) {
@@ -60,7 +62,7 @@ func testTiles[T Float](t *testing.T) {
 				agree(t, fmt.Sprint(d, " norm ", norm, " element ", i), v, distance(norm, x[i/m*depth:][:depth], y[i%m*depth:][:depth]))
 			}
 		}
-		sums := guarded[T](n * depth)
+		sums := guarded.Slice[T](n * depth)
 		xs, ys := packed(x, depth, n, 1, depth), packed(y, depth, m, 1, depth)
 		for _, signs := range []bool{true, false} {
 			for p := range (depth + Panel[T]() - 1) / Panel[T]() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/internal/kernels/dense"
+	"github.com/loris-ml/loris/internal/kernels/guarded"
 )
 
 // eachKernel runs a test with every kernel that the processor has.
@@ -47,7 +48,7 @@ func matrices(seed uint64, n int) (list [Width][]float64) {
 
 // grouped returns a group in memory that ends where none may be touched.
 func grouped(list [Width][]float64) []float64 {
-	g := guarded(Width * len(list[0]))
+	g := guarded.Slice[float64](Width * len(list[0]))
 	for l, x := range list {
 		for i, v := range x {
 			Block(g, i)[l] = v
@@ -72,7 +73,7 @@ func TestFactor(t *testing.T) {
 			rows, cols := s[0], s[1]
 			for seed := range uint64(40) {
 				list, count := matrices(seed, rows*cols), min(rows, cols)
-				a, pivots, info := grouped(list), guarded(Width*count), guarded(Width)
+				a, pivots, info := grouped(list), guarded.Slice[float64](Width*count), guarded.Slice[float64](Width)
 				Factor(a, rows, cols, pivots, info)
 				for l, x := range list {
 					what := fmt.Sprint(s, " ", seed)
@@ -92,7 +93,7 @@ func TestFactor(t *testing.T) {
 					}
 					same(t, what+" info", info, l, []float64{zero})
 					if rows == cols {
-						d := guarded(Width)
+						d := guarded.Slice[float64](Width)
 						Determinant(a, rows, pivots, d)
 						same(t, what+" determinant", d, l, []float64{det})
 					}
@@ -151,7 +152,7 @@ func TestExchange(t *testing.T) {
 	eachKernel(t, func(t *testing.T) {
 		for _, n := range []int{1, 2, 5, 16} {
 			for row := range n {
-				list, p := matrices(uint64(row), n*3), guarded(Width)
+				list, p := matrices(uint64(row), n*3), guarded.Slice[float64](Width)
 				for l := range p {
 					p[l] = float64(1 + (l*7+row)%n)
 				}
@@ -234,11 +235,11 @@ func moves[T Number](t *testing.T, number func(bits uint64) T) {
 		for _, gap := range []int{0, 1, 5} {
 			stride := n + gap
 			size := max((Width-1)*stride+n, 0)
-			src, dst := guardedOf[T](size), guardedOf[T](size)
+			src, dst := guarded.Slice[T](size), guarded.Slice[T](size)
 			for i := range src {
 				src[i], dst[i] = number(rng.Uint64()), 1
 			}
-			group := guarded(Room(n))
+			group := guarded.Slice[float64](Room(n))
 			Gather(group, src, stride, n)
 			Scatter(dst, group, stride, n)
 			for i, v := range src {
@@ -268,7 +269,7 @@ func moves[T Number](t *testing.T, number func(bits uint64) T) {
 // TestScatterRounds holds conversions to Go's.
 func TestScatterRounds(t *testing.T) {
 	eachKernel(t, func(t *testing.T) {
-		group, to := guarded(Width*Width), make([]float32, Width)
+		group, to := guarded.Slice[float64](Width*Width), make([]float32, Width)
 		for i, v := range append(special, math.Pi, 0x1p-140*math.Pi, 0x1.ffffffp127) {
 			for l := range Width {
 				group[l] = v

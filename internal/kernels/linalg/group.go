@@ -24,7 +24,7 @@ type group struct {
 func (c *Call) newGroup() *group {
 	g := &group{in: make([][]float64, len(c.in)), out: make([][]float64, len(c.out)), kept: make([]int, len(c.in)), beside: make([][]byte, len(c.in))}
 	size := lanes.Width
-	for _, o := range append(c.in[:len(c.in):len(c.in)], c.out...) {
+	for _, o := range c.all() {
 		size += lanes.Room(o.n)
 	}
 	room := make([]float64, size)
@@ -45,6 +45,9 @@ func (c *Call) newGroup() *group {
 	return g
 }
 
+// all returns the operands and results.
+func (c *Call) all() []operand { return append(c.in[:len(c.in):len(c.in)], c.out...) }
+
 // groups reports whether an operand is of numbers that groups are made of.
 func (o *operand) groups() bool {
 	return o.n > 0 && (o.dtype == ir.F64 || o.dtype == ir.F32 || o.dtype == ir.I32)
@@ -55,7 +58,7 @@ func (c *Call) groupOf(f family, a ir.Args) grouped {
 	if f.group == nil || !lanes.Available() || c.Batch < lanes.Width {
 		return nil
 	}
-	for _, o := range append(c.in[:len(c.in):len(c.in)], c.out...) {
+	for _, o := range c.all() {
 		if !o.groups() {
 			return nil
 		}

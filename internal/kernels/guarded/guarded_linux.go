@@ -1,4 +1,4 @@
-package distance
+package guarded
 
 import (
 	"syscall"
@@ -7,10 +7,10 @@ import (
 
 const page = 4096
 
-// guarded returns n numbers that end at a page that can't be touched. They stay until the process
-// ends, as few tests make few of them.
-func guarded[T Float](n int) []T {
-	size := n * sizeOf[T]()
+// Slice returns n elements, zeros, that end at a page that can't be touched. T must have no pointers. They stay
+// until the process ends, as few tests make few of them. It panics where the system has no memory.
+func Slice[T any](n int) []T {
+	size := n * int(unsafe.Sizeof(*new(T)))
 	whole := (size + page - 1) / page * page
 	mem, err := syscall.Mmap(-1, 0, whole+page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package dense
-
-func guarded(n int) []float64 { return make([]float64, n) }

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package distance
-
-func guarded[T Float](n int) []T { return make([]T, n) }

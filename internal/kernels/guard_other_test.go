@@ -1,5 +1,0 @@
-//go:build !linux
-
-package kernels
-
-func guardedBytes(n int) []byte { return make([]byte, n) }
