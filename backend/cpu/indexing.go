@@ -176,7 +176,7 @@ var boolCombines = map[kernels.Combine]kernels.Combine{
 	kernels.CombineMax: kernels.CombineMax, kernels.CombineMin: kernels.CombineMin,
 }
 
-// lowerScatterReduce widens narrow floats, but for few that are added to many.
+// lowerScatterReduce widens narrow floats, but for few that are added to many, and for whole rows.
 func lowerScatterReduce(c *call) {
 	if c.Str("reduce") == "sum" && c.Bool("include_self") && c.few() {
 		l, index := c.lineGeometry(), c.index()
@@ -187,6 +187,17 @@ func lowerScatterReduce(c *call) {
 			addFew[vec.F16](c, index, src, &view, &l)
 		}
 		return
+	}
+	if d := c.Operands[0].DType(); d == ir.BF16 || d == ir.F16 {
+		if index, src, inner, ok := c.rowScatter(); ok {
+			how, include, size := combines[c.Str("reduce")], c.Bool("include_self"), c.indexed()
+			if d == ir.BF16 {
+				combineRows(c, index, src, 1, size, inner, how, include, bags.CombineChained[vec.BF16])
+			} else {
+				combineRows(c, index, src, 1, size, inner, how, include, bags.CombineChained[vec.F16])
+			}
+			return
+		}
 	}
 	widened(func(c *call) { scatterReduces.of(c.Operands[0].DType())(c) })(c)
 }
@@ -221,7 +232,7 @@ func scatterReduce[T kernels.Number](c *call) {
 		if size := c.indexed(); how == kernels.CombineSum && include && fewRows(index.n, size) {
 			addRows[T](c, index, src, 1, size, inner)
 		} else {
-			combineRows[T](c, index, src, 1, size, inner, how, include)
+			combineRows(c, index, src, 1, size, inner, how, include, kernels.CombineChained[T])
 		}
 		return
 	}
@@ -242,9 +253,12 @@ func scatterReduce[T kernels.Number](c *call) {
 	})
 }
 
+// A rowCombiner is kernels.CombineChained for elements of T.
+type rowCombiner[T any] func(dst, self []T, heads, next []int64, source []T, how kernels.Combine, include bool, inner, lo, hi int)
+
 // combineRows emits the combination of rows of self, [outer, size, inner], with those of a source that an
-// index selects.
-func combineRows[T kernels.Number](c *call, index, source operand, outer, size, inner int, how kernels.Combine, include bool) {
+// index selects, by a kernel.
+func combineRows[T any](c *call, index, source operand, outer, size, inner int, how kernels.Combine, include bool, combine rowCombiner[T]) {
 	m := c.l.mem
 	heads, next := c.l.temp(ir.I64, size), c.l.temp(ir.I64, index.n)
 	c.emit(1, 1, []operand{heads, next}, []operand{index}, func(_, _ int) {
@@ -254,7 +268,7 @@ func combineRows[T kernels.Number](c *call, index, source operand, outer, size, 
 	units := kernels.ChainUnits(outer*size, inner)
 	cost := indexCost + 0.3*float64(outer*(size+index.n)*inner)/float64(max(units, 1))
 	c.emitOver(self, units, c.l.grain(cost), out, []operand{self, source, heads, next}, func(lo, hi int) {
-		kernels.CombineChained(elements[T](m, out), elements[T](m, self), elements[int64](m, heads), elements[int64](m, next),
+		combine(elements[T](m, out), elements[T](m, self), elements[int64](m, heads), elements[int64](m, next),
 			elements[T](m, source), how, include, inner, lo, hi)
 	})
 }
@@ -335,7 +349,7 @@ func indexAdd[T kernels.Number](c *call) {
 	v, _ := c.Operand("source")
 	source := c.dense(v)
 	if inner > shortRow && c.Shapes[0].Bytes() > cachedRows && !fewRows(index.n, size) {
-		combineRows[T](c, index, source, outer, size, inner, kernels.CombineSum, true)
+		combineRows(c, index, source, outer, size, inner, kernels.CombineSum, true, kernels.CombineChained[T])
 		return
 	}
 	addRows[T](c, index, source, outer, size, inner)

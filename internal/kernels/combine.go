@@ -25,10 +25,10 @@ type (
 var rowLoops = nativeRowLoops()
 
 // AddRow adds the elements of from to those of row.
-func AddRow[T Number](row, from []T) { combineRow(CombineSum, row, from) }
+func AddRow[T Number](row, from []T) { CombineRow(CombineSum, row, from) }
 
-// combineRow sets the elements of row to what they and those of from give.
-func combineRow[T Number](how Combine, row, from []T) {
+// CombineRow sets the elements of row to what they and those of from give.
+func CombineRow[T Number](how Combine, row, from []T) {
 	from = from[:len(row)]
 	c := combiner[T]()
 	if f := c.loop(how); f != nil {
@@ -73,7 +73,7 @@ func addIndexedRows[T Number](dst []T, index []int64, source []T, size, n, strid
 	}
 	for j := done; j < len(index); j++ {
 		p := checked(index[j], size) * stride
-		combineRow(CombineSum, dst[p:p+n], source[j*step:j*step+n])
+		CombineRow(CombineSum, dst[p:p+n], source[j*step:j*step+n])
 	}
 }
 

@@ -30,7 +30,7 @@ func checkCombine[T Number](t *testing.T, element func() T) {
 		}
 		for _, how := range []Combine{CombineSum, CombineProd, CombineMean, CombineMax, CombineMin} {
 			got := append([]T{}, row...)
-			combineRow(how, got, from)
+			CombineRow(how, got, from)
 			for i, v := range got {
 				want := combine(how, row[i], from[i])
 				if same := v == want || v != v && want != want; !same || math.Signbit(float64(v)) != math.Signbit(float64(want)) && v == v {

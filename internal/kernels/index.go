@@ -287,12 +287,12 @@ func combine[T Number](how Combine, a, b T) T {
 // divideCounts divides each sum by the number of its elements.
 func divideCounts[T Number](dst []T, count []int64) {
 	for i, c := range count {
-		divideBy(dst[i:i+1], c)
+		DivideBy(dst[i:i+1], c)
 	}
 }
 
-// divideBy divides sums of c elements; integers round towards minus infinity.
-func divideBy[T Number](sums []T, c int64) {
+// DivideBy divides sums of c elements; integers round towards minus infinity.
+func DivideBy[T Number](sums []T, c int64) {
 	if c <= 1 {
 		return
 	}

@@ -13,11 +13,11 @@ func Chain(heads, next, index []int64) {
 	}
 }
 
-// chainColumns is how many columns of a row CombineChained does at a time.
-const chainColumns = 4096
+// ChainColumns is how many columns of a row CombineChained does at a time, and bags.CombineChained too.
+const ChainColumns = 4096
 
 // ChainUnits returns how many units CombineChained has for so many rows.
-func ChainUnits(rows, inner int) int { return rows * ((inner + chainColumns - 1) / chainColumns) }
+func ChainUnits(rows, inner int) int { return rows * ((inner + ChainColumns - 1) / ChainColumns) }
 
 // CombineChained sets rows of dst, [outer, len(heads), inner], to those of self, with rows of source,
 // [outer, len(next), inner], combined with them in the order of the lists of Chain; unless include is set,
@@ -27,9 +27,9 @@ func CombineChained[T Number](dst, self []T, heads, next []int64, source []T, ho
 	size, n := len(heads), len(next)
 	pieces := ChainUnits(1, inner)
 	for u := lo; u < hi; {
-		row, from := u/pieces, u%pieces*chainColumns
+		row, from := u/pieces, u%pieces*ChainColumns
 		o, r := row/size, row%size
-		k := min(chainColumns, inner-from)
+		k := min(ChainColumns, inner-from)
 		// The units that follow it are the same piece of the next rows, where rows are of one piece.
 		for end := min(hi, u+size-r); u < end; u, r = u+1, r+1 {
 			at := (o*size+r)*inner + from
@@ -44,11 +44,11 @@ func CombineChained[T Number](dst, self []T, heads, next []int64, source []T, ho
 			}
 			for ; i >= 0; i = next[i] {
 				p := (o*n+int(i))*inner + from
-				combineRow(how, to, source[p:p+k])
+				CombineRow(how, to, source[p:p+k])
 				count++
 			}
 			if how == CombineMean {
-				divideBy(to, count)
+				DivideBy(to, count)
 			}
 			if pieces > 1 {
 				u++

@@ -22,7 +22,7 @@ func testCombineChained[T Number](t *testing.T) {
 	nan := math.NaN()
 	for _, how := range []Combine{CombineSum, CombineProd, CombineMean, CombineMax, CombineMin} {
 		for _, include := range []bool{false, true} {
-			for _, d := range [][3]int{{1, 1, 1}, {5, 9, 7}, {40, 17, 3}, {3, 0, 5}, {6, 30, 64}, {3, 5, chainColumns + 9}} {
+			for _, d := range [][3]int{{1, 1, 1}, {5, 9, 7}, {40, 17, 3}, {3, 0, 5}, {6, 30, 64}, {3, 5, ChainColumns + 9}} {
 				size, n, inner := d[0], d[1], d[2]
 				dst, src := make([]T, size*inner), make([]T, n*inner)
 				for _, s := range [][]T{dst, src} {

@@ -3,6 +3,7 @@ package bags
 import (
 	"slices"
 
+	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 )
 
@@ -23,6 +24,44 @@ func AddChained[E vec.BF16 | vec.F16](dst []E, heads, next, index []int64, sourc
 		for i := int64(j); i >= 0; i = next[i] {
 			vec.Load(wide, source[(o*n+int(i))*inner:][:inner])
 			vec.Add(sum, sum, wide)
+		}
+		vec.Store(to, sum)
+	}
+}
+
+// CombineChained is kernels.CombineChained of rows of 16-bit floats: each row is combined in float32 and rounded
+// once. Rows without a list are copied as they are.
+func CombineChained[E vec.BF16 | vec.F16](dst, self []E, heads, next []int64, source []E, how kernels.Combine, include bool, inner, lo, hi int) {
+	size, n := len(heads), len(next)
+	pieces := kernels.ChainUnits(1, inner)
+	most := min(inner, kernels.ChainColumns)
+	lines := make([]float32, 2*most)
+	for u := lo; u < hi; u++ {
+		row, from := u/pieces, u%pieces*kernels.ChainColumns
+		o, r := row/size, row%size
+		k := min(kernels.ChainColumns, inner-from)
+		to, own := dst[row*inner+from:][:k], self[row*inner+from:][:k]
+		i, count := heads[r], int64(1)
+		if i < 0 {
+			if &to[0] != &own[0] {
+				copy(to, own)
+			}
+			continue
+		}
+		sum, wide := lines[:k], lines[most:][:k]
+		if include {
+			vec.Load(sum, own)
+		} else {
+			vec.Load(sum, source[(o*n+int(i))*inner+from:][:k])
+			i = next[i]
+		}
+		for ; i >= 0; i = next[i] {
+			vec.Load(wide, source[(o*n+int(i))*inner+from:][:k])
+			kernels.CombineRow(how, sum, wide)
+			count++
+		}
+		if how == kernels.CombineMean {
+			kernels.DivideBy(sum, count)
 		}
 		vec.Store(to, sum)
 	}

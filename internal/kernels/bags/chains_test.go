@@ -1,6 +1,7 @@
 package bags
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -45,6 +46,50 @@ func testAddChained[E vec.BF16 | vec.F16](t *testing.T) {
 		}
 	}()
 	kernels.Chain(heads, next, []int64{0, size})
+}
+
+// TestCombineChained holds combined narrow rows against kernels.CombineChained in float32, whose results are
+// rounded, bit for bit, in their place and elsewhere.
+func TestCombineChained(t *testing.T) {
+	testCombineChained[vec.BF16](t)
+	testCombineChained[vec.F16](t)
+}
+
+func testCombineChained[E vec.BF16 | vec.F16](t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 3))
+	special := []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), 1e-7, -1e-40, 6e4}
+	for _, how := range []kernels.Combine{kernels.CombineSum, kernels.CombineProd, kernels.CombineMean, kernels.CombineMax, kernels.CombineMin} {
+		for _, include := range []bool{false, true} {
+			for _, d := range [][4]int{{1, 1, 1, 2}, {2, 7, 9, 19}, {1, 40, 17, 3}, {3, 3, 0, 5}, {1, 3, 5, kernels.ChainColumns + 9}} {
+				outer, size, n, inner := d[0], d[1], d[2], d[3]
+				x, source := numbers[E](rng, outer*size*inner), numbers[E](rng, outer*n*inner)
+				for range len(source) / 8 {
+					source[rng.IntN(len(source))] = vec.Narrow[E](special[rng.IntN(len(special))])
+					x[rng.IntN(len(x))] = vec.Narrow[E](special[rng.IntN(len(special))])
+				}
+				index := make([]int64, n)
+				for i := range index {
+					index[i] = rng.Int64N(int64(size))
+				}
+				heads, next := make([]int64, size), make([]int64, n)
+				kernels.Chain(heads, next, index)
+				wide, from := make([]float32, len(x)), make([]float32, len(source))
+				vec.Load(wide, x)
+				vec.Load(from, source)
+				units := kernels.ChainUnits(outer*size, inner)
+				kernels.CombineChained(wide, wide, heads, next, from, how, include, inner, 0, units)
+				want, apart := make([]E, len(x)), make([]E, len(x))
+				vec.Store(want, wide)
+				for lo := 0; lo < units; lo += 3 {
+					CombineChained(apart, x, heads, next, source, how, include, inner, lo, min(lo+3, units))
+				}
+				CombineChained(x, x, heads, next, source, how, include, inner, 0, units)
+				if !slices.Equal(x, want) || !slices.Equal(apart, want) {
+					t.Errorf("%T, how %v, include self %v, %v: %v in its place, %v elsewhere, want %v", x[0], how, include, d, x, apart, want)
+				}
+			}
+		}
+	}
 }
 
 // TestAddPlaced holds sums of few narrow elements against kernels.ScatterReduce in float32, whose results are
