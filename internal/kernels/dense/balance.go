@@ -17,7 +17,7 @@ const maxPasses = 100
 // diagonal come first and last, and makes rows of the others about as large as their columns.
 func balance(a *Matrix) *balanced {
 	n := a.Rows
-	b := &balanced{hi: n, factor: make([]float64, n)}
+	b := &balanced{hi: n, factor: a.room.zeros(n)}
 	for i := range b.factor {
 		b.factor[i] = 1
 	}
@@ -74,7 +74,7 @@ func (b *balanced) swap(a *Matrix, i, j int) {
 
 // scale makes rows and columns alike that are not, and reports whether some were not.
 func (b *balanced) scale(a *Matrix) (changed bool) {
-	down := make([]float64, a.Rows)
+	down := a.room.zeros(a.Rows)
 	for i := b.lo; i < b.hi; i++ {
 		for j := b.lo; j < b.hi; j++ {
 			if i != j {

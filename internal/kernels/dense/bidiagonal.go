@@ -8,13 +8,13 @@ func bidiagonal(a *Matrix, wanted bool) (d, e []float64, left, right []*reflecti
 		return blockBidiagonal(a)
 	}
 	m, n := a.Rows, a.Cols
-	d, e = make([]float64, n), make([]float64, n-1)
+	d, e = a.room.zeros(n), a.room.zeros(n-1)
 	f := newFused(a)
 	for j := range n {
 		d[j] = f.column(j)
 		if wanted {
 			if j%block == 0 {
-				left = append(left, newReflections(j, m, min(block, n-j)))
+				left = append(left, newReflections(a.room, j, m, min(block, n-j)))
 			}
 			left[j/block].add(f.next[j:m], f.leftTau)
 		}
@@ -24,7 +24,7 @@ func bidiagonal(a *Matrix, wanted bool) (d, e []float64, left, right []*reflecti
 		e[j] = f.row(j)
 		if wanted {
 			if j%block == 0 {
-				right = append(right, newReflections(j+1, n, min(block, n-1-j)))
+				right = append(right, newReflections(a.room, j+1, n, min(block, n-1-j)))
 			}
 			right[j/block].add(f.u[j+1:n], f.rightTau)
 		}
@@ -49,7 +49,7 @@ type fused struct {
 
 func newFused(a *Matrix) *fused {
 	rows, cols := start(a.Rows+block-1), a.Stride
-	room := make([]float64, 3*rows+4*cols)
+	room := a.room.zeros(3*rows + 4*cols)
 	f := &fused{a: a}
 	for _, p := range []*[]float64{&f.v, &f.x, &f.next} {
 		*p, room = room[:rows], room[rows:]

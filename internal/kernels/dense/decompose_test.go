@@ -9,7 +9,7 @@ import (
 
 // one is the identity.
 func one(n int) *Matrix {
-	m := New(n, n)
+	m := newMatrix(n, n)
 	for i := range n {
 		m.at(i, i)[0] = 1
 	}
@@ -32,7 +32,7 @@ func TestQR(t *testing.T) {
 			k := min(s[0], s[1])
 			f, tau := copied(a), make([]float64, k)
 			QR(f, tau)
-			r := New(s[0], s[1])
+			r := newMatrix(s[0], s[1])
 			for i := range s[0] {
 				for j := i; j < s[1]; j++ {
 					r.at(i, j)[0] = f.at(i, j)[0]
@@ -62,7 +62,7 @@ func TestQR(t *testing.T) {
 
 // diagonal has values on the diagonal.
 func diagonal(rows, cols int, values []float64) *Matrix {
-	m := New(rows, cols)
+	m := newMatrix(rows, cols)
 	for i, v := range values {
 		m.at(i, i)[0] = v
 	}
@@ -73,8 +73,8 @@ var hardNames = []string{"zero", "one", "random", "of low rank", "far apart", "w
 
 // hard are matrices whose values are equal, zero or far apart.
 func hard(n int) map[string]*Matrix {
-	m := map[string]*Matrix{"zero": New(n, n), "one": one(n), "random": random(n, n)}
-	low, steps, gaps := New(n, n), New(n, n), New(n, n)
+	m := map[string]*Matrix{"zero": newMatrix(n, n), "one": one(n), "random": random(n, n)}
+	low, steps, gaps := newMatrix(n, n), newMatrix(n, n), newMatrix(n, n)
 	for i := range n {
 		steps.at(i, i)[0] = math.Pow(10, -float64(i)/4)
 		gaps.at(i, i)[0] = float64(i % 3)

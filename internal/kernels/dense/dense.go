@@ -7,7 +7,6 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/kernels/gemm"
-	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // block is the columns of a block, and what the room of rows is rounded up to.
@@ -17,23 +16,7 @@ const block = 16
 type Matrix struct {
 	Data               []float64
 	Rows, Cols, Stride int
-	// Limiter bounds the goroutines that large products are shared among; with nil there is one.
-	Limiter *parallel.Limiter
-}
-
-// New returns a matrix of zeros.
-func New(rows, cols int) *Matrix {
-	stride := (cols + block - 1) &^ (block - 1)
-	return &Matrix{Data: make([]float64, rows*stride), Rows: rows, Cols: cols, Stride: stride}
-}
-
-// From returns a matrix with the elements of x, one row after the other.
-func From(x []float64, rows, cols int) *Matrix {
-	m := New(rows, cols)
-	for i := range rows {
-		copy(m.row(i), x[i*cols:(i+1)*cols])
-	}
-	return m
+	room               *Room // of what is computed with it
 }
 
 // To writes the elements to x, one row after the other.
@@ -43,19 +26,9 @@ func (m *Matrix) To(x []float64) {
 	}
 }
 
-// identity returns a matrix of ones on the diagonal and zeros beside it.
-func identity(rows, cols int) *Matrix {
-	m := New(rows, cols)
-	for i := range min(rows, cols) {
-		m.at(i, i)[0] = 1
-	}
-	return m
-}
-
 // Transposed returns a copy with rows and columns exchanged.
 func (m *Matrix) Transposed() *Matrix {
-	t := New(m.Cols, m.Rows)
-	t.Limiter = m.Limiter
+	t := m.room.New(m.Cols, m.Rows)
 	gemm.Transpose(t.Data, t.Stride, m.Data, m.Stride, m.Rows, m.Cols)
 	return t
 }

@@ -35,9 +35,14 @@ func eachKernel(t *testing.T, f func(t *testing.T) [][]float64) {
 	}
 }
 
+// newMatrix and matrixOf make matrices in memory of their own.
+func newMatrix(rows, cols int) *Matrix { return (*Room)(nil).New(rows, cols) }
+
+func matrixOf(x []float64, rows, cols int) *Matrix { return (*Room)(nil).From(x, rows, cols) }
+
 // random returns a matrix whose memory ends where none may be touched.
 func random(rows, cols int) *Matrix {
-	rng, m := rand.New(rand.NewPCG(uint64(rows), uint64(cols))), New(rows, cols)
+	rng, m := rand.New(rand.NewPCG(uint64(rows), uint64(cols))), newMatrix(rows, cols)
 	m.Data = guarded.Slice[float64](len(m.Data))
 	for i := range rows {
 		for j := range m.row(i) {
@@ -65,7 +70,7 @@ func definite(n int) *Matrix {
 
 // multiplied is the product by its definition.
 func multiplied(a, b *Matrix) *Matrix {
-	c := New(a.Rows, b.Cols)
+	c := newMatrix(a.Rows, b.Cols)
 	for i := range a.Rows {
 		for j := range b.Cols {
 			for k := range a.Cols {
@@ -107,7 +112,7 @@ func TestLU(t *testing.T) {
 				k := min(s[0], s[1])
 				f, pivots := copied(a), make([]int, k)
 				LU(f, pivots)
-				l, u := New(s[0], k), New(k, s[1])
+				l, u := newMatrix(s[0], k), newMatrix(k, s[1])
 				for i := range s[0] {
 					for j := range s[1] {
 						switch v := f.at(i, j)[0]; {
@@ -141,7 +146,7 @@ func TestLU(t *testing.T) {
 }
 
 func TestLUOfSingular(t *testing.T) {
-	a := New(20, 20)
+	a := newMatrix(20, 20)
 	for i := range 20 {
 		a.at(i, 3)[0], a.at(i, 17)[0] = float64(i), 1
 	}
@@ -189,7 +194,7 @@ func TestSolve(t *testing.T) {
 				for form := range 4 {
 					upper, unit := form&1 != 0, form&2 != 0
 					a, want := random(n, n), random(n, cols)
-					triangle := New(n, n)
+					triangle := newMatrix(n, n)
 					for i := range n {
 						a.at(i, i)[0] += 3
 						for j := range n {
@@ -224,7 +229,7 @@ func TestExp(t *testing.T) {
 					a.Data[i] *= size / norm
 				}
 				// eᵃ·e⁻ᵃ is one, and the trace of a the logarithm of the determinant.
-				minus, one := New(n, n), New(n, n)
+				minus, one := newMatrix(n, n), newMatrix(n, n)
 				minus.add(a, -1)
 				var trace, log float64
 				for i := range n {
@@ -248,7 +253,7 @@ func TestExp(t *testing.T) {
 		}
 		return all
 	})
-	a := New(2, 2)
+	a := newMatrix(2, 2)
 	a.Data[0] = math.Inf(1)
 	if e := Exp(a); e.Data[0] == e.Data[0] {
 		t.Errorf("of infinity: %v", e.Data[0])
@@ -266,7 +271,7 @@ func TestLargeProducts(t *testing.T) {
 	var want [][]float64
 	for _, l := range []*parallel.Limiter{nil, parallel.NewLimiter(2)} {
 		f, x, pivots := copied(a), copied(a), make([]int, n)
-		f.Limiter, x.Limiter = l, l
+		f.room, x.room = &Room{Limiter: l}, &Room{Limiter: l}
 		LU(f, pivots)
 		for i, p := range pivots {
 			if i != p {
@@ -278,13 +283,13 @@ func TestLargeProducts(t *testing.T) {
 		near(t, "a⁻¹·a", x, one(n))
 		b := Product(a, a.Transposed())
 		c := copied(b)
-		c.Limiter = l
+		c.room = &Room{Limiter: l}
 		if order := Cholesky(c); order != 0 {
 			t.Fatalf("order %d", order)
 		}
 		near(t, "l·lᵀ", Product(c, c.Transposed()), b)
 		q, tau := copied(a), make([]float64, n)
-		q.Limiter = l
+		q.room = &Room{Limiter: l}
 		QR(q, tau)
 		orthogonal(t, "q", Q(q, tau, n))
 		got := [][]float64{f.Data, x.Data, c.Data, q.Data}

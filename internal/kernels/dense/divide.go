@@ -21,16 +21,16 @@ type halves struct {
 
 // byHalves returns the eigenvalues of a matrix of three diagonals, which it changes, in order, and in rows
 // their vectors. It reports whether it found them.
-func byHalves(d, e []float64) (values []float64, vectors *Matrix, ok bool) {
+func byHalves(room *Room, d, e []float64) (values []float64, vectors *Matrix, ok bool) {
 	n := len(d)
-	h := &halves{d: d, e: e, z: identity(n, n), order: make([]int, n)}
+	h := &halves{d: d, e: e, z: room.identity(n, n), order: make([]int, n)}
 	if n > leaf {
-		h.parts, h.factors, h.whole = New(n, n), New(n, n), New(n, n)
+		h.parts, h.factors, h.whole = room.New(n, n), room.New(n, n), room.New(n, n)
 	}
 	if !h.solve(0, n) {
 		return nil, nil, false
 	}
-	values = make([]float64, n)
+	values = room.zeros(n)
 	for i, row := range h.order {
 		values[i] = d[row]
 	}
@@ -41,7 +41,7 @@ func byHalves(d, e []float64) (values []float64, vectors *Matrix, ok bool) {
 func (h *halves) solve(lo, hi int) bool {
 	n := hi - lo
 	if n <= leaf {
-		if v := (&Matrix{Data: h.z.at(lo, lo), Rows: n, Cols: n, Stride: h.z.Stride}); !v.implicitQL(h.d[lo:hi], h.e[lo:hi-1]) {
+		if v := (&Matrix{Data: h.z.at(lo, lo), Rows: n, Cols: n, Stride: h.z.Stride, room: h.z.room}); !v.implicitQL(h.d[lo:hi], h.e[lo:hi-1]) {
 			return false
 		}
 		for i := range n {
@@ -71,7 +71,7 @@ func (h *halves) compare(i, j int) int {
 func (h *halves) join(lo, mid, hi int, beside float64) bool {
 	order := h.order[lo:hi]
 	slices.SortStableFunc(order, h.compare)
-	z := make([]float64, hi)
+	z := h.z.room.zeros(hi)
 	var greatest, most float64
 	for _, row := range order {
 		if z[row] = h.z.at(row, mid-1)[0] * (math.Sqrt2 / 2); row >= mid {
@@ -87,7 +87,7 @@ func (h *halves) join(lo, mid, hi int, beside float64) bool {
 		return true
 	}
 	kept, extent := h.deflate(order, mid, z, rho, tolerance)
-	s := newSecular(len(kept), rho)
+	s := newSecular(h.z.room, len(kept), rho)
 	// Vectors of the first half alone come first, and those of the second alone last, so that products
 	// leave out what is zero.
 	var ends [3]int

@@ -35,15 +35,14 @@ func coefficient(c float64, q, k int) float64 {
 func Exp(a *Matrix) *Matrix {
 	degree, halvings, ok := approximation(a.norm())
 	if !ok {
-		c := New(a.Rows, a.Cols)
+		c := a.room.New(a.Rows, a.Cols)
 		for i := range c.Data {
 			c.Data[i] = math.NaN()
 		}
 		return c
 	}
 	if halvings > 0 {
-		scaled := New(a.Rows, a.Cols)
-		scaled.Limiter = a.Limiter
+		scaled := a.room.New(a.Rows, a.Cols)
 		scaled.add(a, math.Ldexp(1, -halvings))
 		a = scaled
 	}
@@ -56,7 +55,7 @@ func Exp(a *Matrix) *Matrix {
 
 // norm is the greatest sum of the sizes of the elements of a column; NaN if one is.
 func (m *Matrix) norm() (most float64) {
-	sums := make([]float64, m.Cols)
+	sums := m.room.zeros(m.Cols)
 	for i := range m.Rows {
 		for j, v := range m.row(i) {
 			sums[j] += math.Abs(v)
@@ -81,8 +80,7 @@ func approximate(a *Matrix, degree int) *Matrix {
 	n := a.Rows
 	odd, even := polynomials(a, degree)
 	u := Product(a, odd)
-	below, above := New(n, n), New(n, n)
-	below.Limiter, above.Limiter = a.Limiter, a.Limiter
+	below, above := a.room.New(n, n), a.room.New(n, n)
 	for i, v := range even.Data {
 		below.Data[i], above.Data[i] = v-u.Data[i], v+u.Data[i]
 	}
@@ -104,7 +102,7 @@ func approximate(a *Matrix, degree int) *Matrix {
 // polynomials returns the terms of even degree of the polynomial, and those of odd degree less a factor a.
 func polynomials(a *Matrix, degree int) (odd, even *Matrix) {
 	n := a.Rows
-	powers := []*Matrix{identity(n, n), Product(a, a)} // of a²
+	powers := []*Matrix{a.room.identity(n, n), Product(a, a)} // of a²
 	most := degree / 2
 	if degree == 13 { // the terms from the fourth on have the third power as a factor
 		most = 3
@@ -112,8 +110,8 @@ func polynomials(a *Matrix, degree int) (odd, even *Matrix) {
 	for len(powers) <= most {
 		powers = append(powers, Product(powers[len(powers)-1], powers[1]))
 	}
-	odd, even = New(n, n), New(n, n)
-	highOdd, highEven := New(n, n), New(n, n)
+	odd, even = a.room.New(n, n), a.room.New(n, n)
+	highOdd, highEven := a.room.New(n, n), a.room.New(n, n)
 	for k, c := 0, 1.0; k <= degree; k++ {
 		to, high, power := even, highEven, k/2
 		if k%2 == 1 {

@@ -99,7 +99,7 @@ func (m *Matrix) cholesky() (order int) {
 	if m.Rows == 0 {
 		return 0
 	}
-	across := make([]float64, (m.Rows+2*block)/2*m.Stride) // the left half of the columns at most, as rows
+	across := m.room.zeros((m.Rows + 2*block) / 2 * m.Stride) // the left half of the columns at most, as rows
 	return m.choleskyOf(across, 0, (m.Rows+block-1)/block)
 }
 

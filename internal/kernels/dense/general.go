@@ -20,7 +20,7 @@ func General(a *Matrix, vectors bool, epsilon float64) (re, im []float64, v *Mat
 	if a.Rows <= Small {
 		z = smallHessenberg(a, vectors)
 	} else if all := hessenberg(a); vectors {
-		z = accumulated(all, a.Rows, a.Rows)
+		z = a.room.accumulated(all, a.Rows, a.Rows)
 	}
 	s := newSchur(a, z)
 	if !s.run(epsilon) {
@@ -94,7 +94,7 @@ const (
 // vectors returns, as rows, the eigenvectors of the triangle that h is now, multiplied by the rows of z.
 func (s *schur) vectors() *Matrix {
 	n, t := s.h.Rows, s.h
-	x := identity(n, n)
+	x := t.room.identity(n, n)
 	for j := range n {
 		if s.im[j] > 0 {
 			// The vector of its rows is (1, i·im/b) or (-im/c, i) for the block with b and c beside the diagonal.
@@ -126,7 +126,7 @@ func (s *schur) vectors() *Matrix {
 		}
 		end = first
 	}
-	v := New(n, n)
+	v := t.room.New(n, n)
 	for j := 0; j < n; j += block {
 		rows := min(block, n-j)
 		subtract(v.at(j, 0), v.Stride, rows, n, x.Data[j:], 1, x.Stride, s.z.Data, s.z.Stride, min(j+block+1, n))

@@ -10,7 +10,7 @@ import (
 // patterns are matrices with eigenvalues that are real, conjugates, equal, or without as many vectors.
 func patterns(n int) map[string]*Matrix {
 	m := hard(n)
-	jordan, cycle, turns, lower, graded := New(n, n), New(n, n), New(n, n), New(n, n), random(n, n)
+	jordan, cycle, turns, lower, graded := newMatrix(n, n), newMatrix(n, n), newMatrix(n, n), newMatrix(n, n), random(n, n)
 	for i := range n {
 		jordan.at(i, i)[0] = 0.5
 		cycle.at(i, (i+1)%n)[0] = 1
@@ -168,7 +168,7 @@ func TestGeneralOfTwo(t *testing.T) {
 		case 4:
 			x[0], x[3] = math.Ldexp(x[0], rng.IntN(60)-30), math.Ldexp(x[3], rng.IntN(60)-30)
 		}
-		a := New(2, 2)
+		a := newMatrix(2, 2)
 		copy(a.row(0), x[:2])
 		copy(a.row(1), x[2:])
 		r, ok := GeneralOfTwo(x)
@@ -178,7 +178,7 @@ func TestGeneralOfTwo(t *testing.T) {
 		if !ok {
 			continue
 		}
-		v := New(2, 2)
+		v := newMatrix(2, 2)
 		copy(v.row(0), r.Vectors[:2])
 		copy(v.row(1), r.Vectors[2:])
 		checkGeneral(t, fmt.Sprint(x), a, r.Re[:], r.Im[:], v)

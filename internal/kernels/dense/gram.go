@@ -29,7 +29,7 @@ func SingularOfSingles(a *Matrix, vectors, full bool) (values []float64, u, v *M
 
 // minusGram returns -mᵀ·m.
 func (m *Matrix) minusGram() *Matrix {
-	g := New(m.Cols, m.Cols)
+	g := m.room.New(m.Cols, m.Cols)
 	for i := 0; i < g.Rows; i += block {
 		rows := min(block, g.Rows-i)
 		subtract(g.at(i, i), g.Stride, rows, g.Cols-i, m.at(0, i), 1, m.Stride, m.at(0, i), m.Stride, m.Rows)
@@ -46,7 +46,7 @@ const farValues = 1 << 12
 // rows of v.
 func (m *Matrix) leftVectors(values []float64, v *Matrix, full bool) *Matrix {
 	k, t := len(values), m.Transposed()
-	p := New(k, m.Rows)
+	p := m.room.New(k, m.Rows)
 	subtract(p.Data, p.Stride, k, m.Rows, v.Data, v.Stride, 1, t.Data, t.Stride, m.Cols)
 	if values[0] <= farValues*values[k-1] && values[0] > 0 && (!full || k == m.Rows) {
 		for i, x := range values {
@@ -57,7 +57,7 @@ func (m *Matrix) leftVectors(values []float64, v *Matrix, full bool) *Matrix {
 		}
 		return p
 	}
-	f, tau := p.Transposed(), make([]float64, k)
+	f, tau := p.Transposed(), m.room.zeros(k)
 	QR(f, tau)
 	cols := k
 	if full {

@@ -6,11 +6,11 @@ import "math"
 // both sides.
 func hessenberg(a *Matrix) (all []*reflections) {
 	n := a.Rows
-	v, y := newPanel(n, min(block, n)), newPanel(n, min(block, n))
-	column := make([]float64, a.Stride)
+	v, y := newPanel(a.room, n, min(block, n)), newPanel(a.room, n, min(block, n))
+	column := a.room.zeros(a.Stride)
 	for j0 := 0; j0 < n; j0 += block {
 		end := min(j0+block, n)
-		r := newReflections(j0+1, n, end-j0)
+		r := newReflections(a.room, j0+1, n, end-j0)
 		v.clear()
 		y.clear()
 		for j := j0; j < end; j++ {
@@ -24,7 +24,7 @@ func hessenberg(a *Matrix) (all []*reflections) {
 		}
 		// The rows that the reflections leave from the left are multiplied from the right in the end.
 		if rows > 0 && r.count > 0 {
-			w := make([]float64, 2*(j0+1)*block)
+			w := a.room.zeros(2 * (j0 + 1) * block)
 			first, second := w[:len(w)/2], w[len(w)/2:]
 			subtract(first, block, j0+1, block, a.at(0, j0+1), a.Stride, 1, v.columns[(j0+1)*block:], block, rows)
 			subtract(second, block, j0+1, block, first, block, 1, r.t, block, r.count)
@@ -93,7 +93,7 @@ func extend(a *Matrix, r *reflections, v, y *panel, x []float64, tau float64, j0
 func smallHessenberg(a *Matrix, vectors bool) (z *Matrix) {
 	n := a.Rows
 	if vectors {
-		z = identity(n, n)
+		z = a.room.identity(n, n)
 	}
 	var column, products [Small]float64
 	for j := range n - 2 {

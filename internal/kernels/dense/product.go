@@ -19,8 +19,9 @@ func (m *Matrix) minus(i, j, rows, cols int, a []float64, row, col int, b []floa
 		subtract(m.at(i, j), m.Stride, rows, cols, a, row, col, b, ldb, k)
 		return
 	}
-	o := &gemm.Options[float64]{Alpha: -1, Beta: 1, Limiter: m.Limiter}
-	if m.Limiter == nil {
+	l := m.room.limiter()
+	o := &gemm.Options[float64]{Alpha: -1, Beta: 1, Limiter: l}
+	if l == nil {
 		o.Threads = 1
 	}
 	gemm.Mul(gemm.Matrix[float64]{Data: m.at(i, j), Rows: rows, Cols: cols, RowStride: m.Stride, ColStride: 1},
@@ -40,17 +41,17 @@ func (m *Matrix) strips(n, work int, f func(lo, hi int)) {
 			f(lo*strip, min((lo+1)*strip, n))
 		}
 	}
-	if m.Limiter == nil || work < largeProduct {
+	l := m.room.limiter()
+	if l == nil || work < largeProduct {
 		part(0, count)
 		return
 	}
-	m.Limiter.For(count, 1, part)
+	l.For(count, 1, part)
 }
 
 // Product returns a·b.
 func Product(a, b *Matrix) *Matrix {
-	c := New(a.Rows, b.Cols)
-	c.Limiter = a.Limiter
+	c := a.room.New(a.Rows, b.Cols)
 	c.minus(0, 0, a.Rows, b.Cols, a.Data, a.Stride, 1, b.Data, b.Stride, a.Cols)
 	for i, v := range c.Data {
 		c.Data[i] = 0 - v

@@ -23,12 +23,12 @@ type part struct {
 
 // differentialQD makes d, the main diagonal of a matrix with e above it, the singular values, but for
 // signs.
-func differentialQD(d, e []float64) bool {
+func differentialQD(memory *Room, d, e []float64) bool {
 	n := len(d)
 	if len(e) == 0 || slices.Max(e) == 0 && slices.Min(e) == 0 { // also numbers whose squares are 0
 		return true
 	}
-	room := make([]float64, 5*n)
+	room := memory.zeros(5 * n)
 	s := qd{[2][]float64{room[:n], room[n : 2*n]}, [2][]float64{room[2*n : 3*n], room[3*n : 4*n]}, room[4*n:], [3]float64{}, [3]float64{}}
 	for i, v := range d {
 		s.now[0][i] = v * v

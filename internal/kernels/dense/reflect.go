@@ -15,8 +15,8 @@ type reflections struct {
 }
 
 // newReflections has room for so many reflections, at most block, of the rows from a first one on.
-func newReflections(from, rows, most int) *reflections {
-	return &reflections{from: from, v: make([]float64, (rows-from)*block), t: make([]float64, most*block)}
+func newReflections(room *Room, from, rows, most int) *reflections {
+	return &reflections{from: from, v: room.zeros((rows - from) * block), t: room.zeros(most * block)}
 }
 
 // add adds a reflection by its vector, from its own row on; the first element is 1.
@@ -110,9 +110,9 @@ func reflection(x []float64) (beta, tau float64) {
 // and tau their factors. The columns of a block are treated as rows, whose elements adjoin.
 func QR(m *Matrix, tau []float64) {
 	stride := start(m.Rows + block - 1)
-	room := make([]float64, 2*block*stride)
+	room := m.room.zeros(2 * block * stride)
 	columns, vectors := room[:block*stride], room[block*stride:]
-	r := newReflections(0, m.Rows, block)
+	r := newReflections(m.room, 0, m.Rows, block)
 	for j0 := 0; j0 < len(tau); j0 += block {
 		rows := m.Rows - j0
 		clear(room)
@@ -167,7 +167,7 @@ func unitReflection(x []float64, at, n int) (beta, tau float64) {
 // reflectionsOf returns the reflections of the columns of m from one on, a multiple of block.
 func reflectionsOf(m *Matrix, tau []float64, j0 int) *reflections {
 	taus := tau[j0:min(j0+block, len(tau))]
-	r := newReflections(j0, m.Rows, len(taus))
+	r := newReflections(m.room, j0, m.Rows, len(taus))
 	for i := range m.Rows - j0 {
 		to := r.v[i*block:][:len(taus)]
 		if i >= len(taus) {
@@ -183,8 +183,7 @@ func reflectionsOf(m *Matrix, tau []float64, j0 int) *reflections {
 
 // Q returns the first columns of the product of the reflections that QR leaves, or others of that form.
 func Q(m *Matrix, tau []float64, cols int) *Matrix {
-	q := identity(m.Rows, cols)
-	q.Limiter = m.Limiter
+	q := m.room.identity(m.Rows, cols)
 	for j0 := (len(tau) - 1) / block * block; j0 >= 0 && len(tau) > 0; j0 -= block {
 		reflectionsOf(m, tau, j0).apply(q, j0, false)
 	}

@@ -1,26 +1,40 @@
 package dense
 
-import (
-	"math/bits"
-	"sync"
+import "github.com/loris-ml/loris/internal/parallel"
 
-	"github.com/loris-ml/loris/internal/parallel"
-)
+// mostKept is how many numbers a Room keeps: clearing and collecting new memory takes as long as factoring some
+// hundred rows, but little of the time of larger matrices.
+const mostKept = 1 << 17
 
-// rooms are matrices that were freed, by the logarithm of their size: clearing new memory and collecting
-// it takes as long as factoring some hundred rows.
-var rooms [64]sync.Pool
+// Room is memory for matrices, and for what is computed on the way, until Reset. A nil one makes memory anew. It
+// isn't safe for concurrent use.
+type Room struct {
+	// Limiter bounds the goroutines that large products are shared among; with nil there is one.
+	Limiter *parallel.Limiter
 
-// Borrow is From of a matrix in memory that Free takes back, whose large products a Limiter bounds the goroutines of.
-func Borrow(x []float64, rows, cols int, l *parallel.Limiter) *Matrix {
-	stride := start(cols + block - 1)
-	n := rows * stride
-	class := bits.Len(uint(n))
-	m, _ := rooms[class].Get().(*Matrix)
-	if m == nil {
-		m = &Matrix{Data: make([]float64, 1<<class)}
+	kept  []float64
+	taken int // of kept
+	asked int // as many numbers, but for those that mostKept excludes, were asked for since Reset
+}
+
+// Reset takes all memory back. Nothing may use it any more.
+func (r *Room) Reset() {
+	if r.asked > len(r.kept) {
+		r.kept = make([]float64, r.asked)
 	}
-	m.Data, m.Rows, m.Cols, m.Stride, m.Limiter = m.Data[:n], rows, cols, stride, l
+	r.taken, r.asked = 0, 0
+}
+
+// New returns a matrix of zeros.
+func (r *Room) New(rows, cols int) *Matrix {
+	stride := start(cols + block - 1)
+	return &Matrix{Data: r.zeros(rows * stride), Rows: rows, Cols: cols, Stride: stride, room: r}
+}
+
+// From returns a matrix with the elements of x, one row after the other.
+func (r *Room) From(x []float64, rows, cols int) *Matrix {
+	stride := start(cols + block - 1)
+	m := &Matrix{Data: r.take(rows * stride), Rows: rows, Cols: cols, Stride: stride, room: r}
 	for i := range rows {
 		row := m.Data[i*stride:][:stride]
 		copy(row, x[i*cols:(i+1)*cols])
@@ -29,9 +43,40 @@ func Borrow(x []float64, rows, cols int, l *parallel.Limiter) *Matrix {
 	return m
 }
 
-// Free gives the memory of a matrix that Borrow made to later ones. Nothing may use it any more.
-func (m *Matrix) Free() {
-	class := bits.Len(uint(len(m.Data)))
-	m.Data, m.Limiter = m.Data[:cap(m.Data)], nil
-	rooms[class].Put(m)
+// zeros returns so many zeros.
+func (r *Room) zeros(n int) []float64 {
+	x := r.take(n)
+	clear(x)
+	return x
+}
+
+// take returns so many numbers.
+func (r *Room) take(n int) []float64 {
+	if r == nil || r.asked+n > mostKept {
+		return make([]float64, n)
+	}
+	r.asked += n
+	if r.taken+n > len(r.kept) {
+		return make([]float64, n)
+	}
+	x := r.kept[r.taken:][:n:n]
+	r.taken += n
+	return x
+}
+
+// identity returns a matrix of ones on the diagonal and zeros beside it.
+func (r *Room) identity(rows, cols int) *Matrix {
+	m := r.New(rows, cols)
+	for i := range min(rows, cols) {
+		m.at(i, i)[0] = 1
+	}
+	return m
+}
+
+// limiter returns the Limiter, nil without one.
+func (r *Room) limiter() *parallel.Limiter {
+	if r == nil {
+		return nil
+	}
+	return r.Limiter
 }

@@ -26,7 +26,7 @@ func newRotations(m *Matrix) *rotations {
 	if len(m.Data) > cachedElements {
 		turns, most, strip = (sweepsAtOnce+1)*m.Rows, sweepsAtOnce*m.Rows, m.Rows*use.cols
 	}
-	room := make([]float64, 2*turns+strip)
+	room := m.room.zeros(2*turns + strip)
 	return &rotations{m: m, most: most, c: room[:0:turns], s: room[turns : turns : 2*turns], strip: room[2*turns:]}
 }
 

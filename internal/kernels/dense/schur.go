@@ -29,10 +29,10 @@ func roundedUp(i int) int { return start(i + block - 1) }
 // newSchur has room for rows behind the last of matrices of n rows.
 func newSchur(h, z *Matrix) *schur {
 	n := h.Rows
-	room := make([]float64, (2+reflectionNumbers)*n)
+	room := h.room.zeros((2 + reflectionNumbers) * n)
 	s := &schur{h: extended(h), z: extended(z), re: room[:n], im: room[n : 2*n], factors: room[2*n:]}
 	if n > window/2 {
-		s.across = New(2*window, n)
+		s.across = h.room.New(2*window, n)
 	}
 	return s
 }
@@ -43,7 +43,7 @@ func extended(m *Matrix) *Matrix {
 		return nil
 	}
 	c := *m
-	c.Data = make([]float64, len(m.Data)+2*m.Stride)
+	c.Data = m.room.zeros(len(m.Data) + 2*m.Stride)
 	copy(c.Data, m.Data)
 	return &c
 }

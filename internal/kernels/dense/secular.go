@@ -16,9 +16,9 @@ type secular struct {
 }
 
 // newSecular has room for n numbers each.
-func newSecular(n int, rho float64) *secular {
+func newSecular(memory *Room, n int, rho float64) *secular {
 	size := (n + lanes - 1) &^ (lanes - 1)
-	room := make([]float64, 4*size+2*n)
+	room := memory.zeros(4*size + 2*n)
 	s := &secular{n: n, inverse: 1 / rho, place: make([]int, n)}
 	s.d, s.z, s.squares, s.found = room[:size], room[size:2*size], room[2*size:3*size], room[3*size:4*size]
 	s.origin, s.offset = room[4*size:4*size+n], room[4*size+n:]

@@ -21,12 +21,12 @@ func Singular(a *Matrix, vectors, full bool) (values []float64, u, v *Matrix, ok
 		if full {
 			cols = a.Rows
 		}
-		u, v = accumulated(left, a.Rows, cols), accumulated(right, a.Cols, a.Cols)
+		u, v = a.room.accumulated(left, a.Rows, cols), a.room.accumulated(right, a.Cols, a.Cols)
 	}
 	if vectors {
 		ok = implicitQR(d, off, u, v)
 	} else {
-		ok = differentialQD(d, off)
+		ok = differentialQD(a.room, d, off)
 	}
 	if !ok {
 		return nil, nil, nil, false
@@ -50,8 +50,8 @@ func Singular(a *Matrix, vectors, full bool) (values []float64, u, v *Matrix, ok
 }
 
 // accumulated returns, as rows, the first columns of the product of reflections over so many rows.
-func accumulated(all []*reflections, rows, cols int) *Matrix {
-	q := identity(rows, cols)
+func (r *Room) accumulated(all []*reflections, rows, cols int) *Matrix {
+	q := r.identity(rows, cols)
 	for i := len(all) - 1; i >= 0; i-- {
 		all[i].apply(q, start(all[i].from), false)
 	}
@@ -61,17 +61,17 @@ func accumulated(all []*reflections, rows, cols int) *Matrix {
 // blockBidiagonal is bidiagonal, whose reflections it returns always.
 func blockBidiagonal(a *Matrix) (d, e []float64, left, right []*reflections) {
 	m, n := a.Rows, a.Cols
-	d, e = make([]float64, n), make([]float64, max(n-1, 0))
-	column := make([]float64, start(m+block-1))
+	d, e = a.room.zeros(n), a.room.zeros(max(n-1, 0))
+	column := a.room.zeros(start(m + block - 1))
 	// What is left of a is less v·y and x·u, of columns times rows.
 	most := min(block, n)
-	v, x, y, u := newPanel(m, most), newPanel(m, most), newPanel(n, most), newPanel(n, most)
+	v, x, y, u := newPanel(a.room, m, most), newPanel(a.room, m, most), newPanel(a.room, n, most), newPanel(a.room, n, most)
 	for j0 := 0; j0 < n; j0 += block {
 		end := min(j0+block, n)
 		for _, p := range []*panel{v, x, y, u} {
 			p.clear()
 		}
-		l, r := newReflections(j0, m, end-j0), newReflections(min(j0+1, n), n, end-j0)
+		l, r := newReflections(a.room, j0, m, end-j0), newReflections(a.room, min(j0+1, n), n, end-j0)
 		for j := j0; j < end; j++ {
 			k := j - j0
 			for i := j; i < m; i++ {

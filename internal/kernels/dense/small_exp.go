@@ -3,7 +3,7 @@ package dense
 import "math"
 
 // SmallExp makes dst what Exp gives for n×n elements; rows adjoin.
-func SmallExp(dst, a []float64, n int) {
+func (r *Room) SmallExp(dst, a []float64, n int) {
 	var norm float64
 	for j := range n {
 		var sum float64
@@ -20,7 +20,7 @@ func SmallExp(dst, a []float64, n int) {
 		return
 	}
 	size := n * n
-	work := make([]float64, 7*size)
+	work := r.zeros(7 * size)
 	part := func(i int) []float64 { return work[i*size:][:size] }
 	x, square, power, spare, odd, even, below := part(0), part(1), part(2), part(3), part(4), part(5), part(6)
 	f := math.Ldexp(1, -halvings)

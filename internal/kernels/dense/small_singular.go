@@ -8,7 +8,7 @@ func RoomOfSingular(rows, cols int) int { return 2*cols + (rows+cols)*block }
 
 // SmallSingular is Singular of a matrix x, of at least as many rows as columns, whose rows adjoin. The vectors are
 // the rows of u and v, which are in room and are as many as rows and columns; nil if they are not wanted.
-func SmallSingular(x []float64, rows, cols int, values, room []float64, vectors bool) (u, v *Matrix, ok bool) {
+func (r *Room) SmallSingular(x []float64, rows, cols int, values, room []float64, vectors bool) (u, v *Matrix, ok bool) {
 	e := normalized(x)
 	d, off := room[:cols], room[cols:2*cols-1]
 	if vectors {
@@ -26,7 +26,7 @@ func SmallSingular(x []float64, rows, cols int, values, room []float64, vectors 
 	if vectors {
 		ok = implicitQR(d, off, u, v)
 	} else {
-		ok = differentialQD(d, off)
+		ok = differentialQD(r, d, off)
 	}
 	if !ok {
 		return nil, nil, false

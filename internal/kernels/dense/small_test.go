@@ -21,7 +21,7 @@ func TestSmall(t *testing.T) {
 		n := min(c.rows, c.cols)
 		small, pivots, more := slices.Clone(a), make([]int, n), make([]int, n)
 		SmallLU(small, c.rows, c.cols, pivots)
-		m := From(a, c.rows, c.cols)
+		m := matrixOf(a, c.rows, c.cols)
 		LU(m, more)
 		same(t, "factors", small, m)
 		if !slices.Equal(pivots, more) {
@@ -36,7 +36,7 @@ func TestSmall(t *testing.T) {
 		}
 		for _, upper := range []bool{false, true} {
 			for _, unit := range []bool{false, true} {
-				x, want := slices.Clone(b), From(b, n, c.sides)
+				x, want := slices.Clone(b), matrixOf(b, n, c.sides)
 				SmallSolve(small, n, n, 1, x, c.sides, upper, unit)
 				Solve(m, want, upper, unit)
 				same(t, "solution", x, want)
@@ -88,19 +88,19 @@ func TestSmallFactors(t *testing.T) {
 		f := copied(m)
 		QR(f, want)
 		SmallQR(a, rows, cols, tau)
-		near(t, "QR", From(a, rows, cols), f)
-		near(t, "tau", From(tau, 1, k), From(want, 1, k))
+		near(t, "QR", matrixOf(a, rows, cols), f)
+		near(t, "tau", matrixOf(tau, 1, k), matrixOf(want, 1, k))
 		q := make([]float64, rows*k)
-		identity(rows, k).To(q)
+		(*Room)(nil).identity(rows, k).To(q)
 		SmallMultiplyQ(a, cols, tau, q, rows, k, false, true)
-		near(t, "Q", From(q, rows, k), Q(f, want, k))
+		near(t, "Q", matrixOf(q, rows, k), Q(f, want, k))
 		for _, transposed := range []bool{false, true} {
 			x := random(rows, 19)
 			b := make([]float64, rows*19)
 			x.To(b)
 			SmallMultiplyQ(a, cols, tau, b, rows, 19, transposed, false)
 			MultiplyQ(f, want, x, transposed)
-			near(t, "product with Q", From(b, rows, 19), x)
+			near(t, "product with Q", matrixOf(b, rows, 19), x)
 		}
 		if rows != cols {
 			continue
@@ -112,13 +112,13 @@ func TestSmallFactors(t *testing.T) {
 			}
 			b, e := make([]float64, rows*rows), make([]float64, rows*rows)
 			x.To(b)
-			SmallExp(e, b, rows)
+			(*Room)(nil).SmallExp(e, b, rows)
 			if big := Exp(x); math.IsInf(size, 0) {
 				if e[0] == e[0] || big.Data[0] == big.Data[0] {
 					t.Errorf("the exponential of what is not finite is %v, %v", e[0], big.Data[0])
 				}
 			} else {
-				nearTo(t, "exponential", From(e, rows, rows), big)
+				nearTo(t, "exponential", matrixOf(e, rows, rows), big)
 			}
 		}
 		l := definite(rows)
@@ -169,7 +169,7 @@ func TestSmallSymmetric(t *testing.T) {
 			}
 			ascending(t, what, values)
 			sameValues(t, what, values, want)
-			vectors := From(v, n, n)
+			vectors := matrixOf(v, n, n)
 			orthogonal(t, what, vectors)
 			nearTo(t, what, Product(Product(vectors, diagonal(n, n, values)), vectors.Transposed()), a)
 		}
@@ -184,7 +184,7 @@ func TestSmallSingular(t *testing.T) {
 	for _, s := range [][2]int{{1, 1}, {5, 1}, {2, 2}, {3, 3}, {4, 4}, {7, 5}, {16, 2}, {16, 16}} {
 		rows, cols := s[0], s[1]
 		for name, square := range hard(rows) {
-			a, what := New(rows, cols), fmt.Sprint(s, " ", name)
+			a, what := newMatrix(rows, cols), fmt.Sprint(s, " ", name)
 			for i := range rows {
 				copy(a.row(i), square.row(i))
 			}
@@ -192,7 +192,7 @@ func TestSmallSingular(t *testing.T) {
 			x, values, room := make([]float64, rows*cols), make([]float64, cols), make([]float64, RoomOfSingular(rows, cols))
 			for _, vectors := range []bool{false, true} {
 				a.To(x)
-				u, v, ok := SmallSingular(x, rows, cols, values, room, vectors)
+				u, v, ok := (*Room)(nil).SmallSingular(x, rows, cols, values, room, vectors)
 				if !ok {
 					t.Fatalf("%s: nothing found", what)
 				}

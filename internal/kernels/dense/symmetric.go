@@ -13,7 +13,9 @@ type panel struct {
 }
 
 // newPanel has room for so many rows of n elements.
-func newPanel(n, rows int) *panel { return &panel{New(rows, n), make([]float64, n*block)} }
+func newPanel(room *Room, n, rows int) *panel {
+	return &panel{room.New(rows, n), room.zeros(n * block)}
+}
 
 // clear makes all zeros.
 func (p *panel) clear() {
@@ -91,7 +93,7 @@ func normalized(lists ...[]float64) (e int) {
 // of v, if they are wanted, their vectors. It reports whether it found them.
 func Symmetric(a *Matrix, vectors bool) (values []float64, v *Matrix, ok bool) {
 	if a.Rows == 0 {
-		return nil, New(0, 0), true
+		return nil, a.room.New(0, 0), true
 	}
 	e := a.scaled()
 	d, off, all := tridiagonal(a, vectors)
@@ -102,12 +104,12 @@ func Symmetric(a *Matrix, vectors bool) (values []float64, v *Matrix, ok bool) {
 		slices.Sort(d)
 		values = d
 	case a.Rows <= leaf:
-		v = accumulated(all, a.Rows, a.Rows)
+		v = a.room.accumulated(all, a.Rows, a.Rows)
 		ok = v.implicitQL(d, off)
 		values, v = ordered(d, v, cmp.Compare[float64])
 		v = v.Transposed()
 	default:
-		if values, v, ok = byHalves(d, off); ok {
+		if values, v, ok = byHalves(a.room, d, off); ok {
 			v = v.Transposed()
 			for i := len(all) - 1; i >= 0; i-- {
 				all[i].apply(v, 0, false)
@@ -141,7 +143,7 @@ func (m *Matrix) permuted(order []int) *Matrix {
 	if m == nil {
 		return nil
 	}
-	to := New(m.Rows, m.Cols)
+	to := m.room.New(m.Rows, m.Cols)
 	for i := range m.Rows {
 		k := i
 		if i < len(order) {
@@ -155,12 +157,12 @@ func (m *Matrix) permuted(order []int) *Matrix {
 // blockTridiagonal is tridiagonal, whose reflections it returns always.
 func blockTridiagonal(a *Matrix) (d, e []float64, all []*reflections) {
 	n := a.Rows
-	d, e = make([]float64, n), make([]float64, max(n-1, 0))
+	d, e = a.room.zeros(n), a.room.zeros(max(n-1, 0))
 	most := max(min(block, n-1), 0)
-	v, w := newPanel(n, most), newPanel(n, most)
+	v, w := newPanel(a.room, n, most), newPanel(a.room, n, most)
 	for j0 := 0; j0 < n-1; j0 += block {
 		end := min(j0+block, n-1)
-		r := newReflections(j0+1, n, end-j0)
+		r := newReflections(a.room, j0+1, n, end-j0)
 		v.clear()
 		w.clear()
 		for j := j0; j < end; j++ {
@@ -233,7 +235,7 @@ func turn(x, y float64) (c, s, r float64) {
 // implicitQL is the function of this name with the rows of v as what becomes the vectors.
 func (v *Matrix) implicitQL(d, e []float64) bool {
 	n := len(d)
-	cosines, sines := make([]float64, n), make([]float64, n)
+	cosines, sines := v.room.zeros(n), v.room.zeros(n)
 	return implicitQL(d, e, cosines, sines, func(first, count int) { v.rotate(first, true, cosines[:count], sines) })
 }
 

@@ -13,14 +13,14 @@ func tridiagonal(a *Matrix, wanted bool) (d, e []float64, all []*reflections) {
 	if n > mostFused {
 		return blockTridiagonal(a)
 	}
-	room := make([]float64, 3*n+3*a.Stride)
+	room := a.room.zeros(3*n + 3*a.Stride)
 	d, e, tau := room[:n:n], room[n:2*n-1:2*n], room[2*n:3*n]
 	fusedTridiagonal(a, d, e, tau, room[3*n:])
 	if !wanted {
 		return d, e, nil
 	}
 	for j0 := 0; j0 < n-1; j0 += block {
-		r := newReflections(j0+1, n, min(block, n-1-j0))
+		r := newReflections(a.room, j0+1, n, min(block, n-1-j0))
 		for j := j0; j < min(j0+block, n-1); j++ {
 			r.add(a.row(j)[j+1:], tau[j])
 		}

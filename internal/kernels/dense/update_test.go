@@ -26,7 +26,7 @@ func TestRowsOfMatrix(t *testing.T) {
 			}
 			update(a.Data, a.Stride, v, w, x, p, q, y, rows, cols)
 			near(t, fmt.Sprint(s), a, want)
-			near(t, fmt.Sprint(s, " sums"), From(y, 1, cols), From(sums, 1, cols))
+			near(t, fmt.Sprint(s, " sums"), matrixOf(y, 1, cols), matrixOf(sums, 1, cols))
 			all = append(all, a.Data, append([]float64(nil), y...))
 			down := guarded.Slice[float64](rows)
 			copy(down, columns.row(0))
@@ -39,8 +39,8 @@ func TestRowsOfMatrix(t *testing.T) {
 				}
 			}
 			both(a.Data, a.Stride, x, down, p, y, rows, cols)
-			near(t, fmt.Sprint(s, " both"), From(y, 1, cols), From(sums, 1, cols))
-			near(t, fmt.Sprint(s, " down"), From(down, 1, rows), From(wantDown, 1, rows))
+			near(t, fmt.Sprint(s, " both"), matrixOf(y, 1, cols), matrixOf(sums, 1, cols))
+			near(t, fmt.Sprint(s, " down"), matrixOf(down, 1, rows), matrixOf(wantDown, 1, rows))
 			all = append(all, y, down)
 		}
 		return all

@@ -7,7 +7,6 @@ import (
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/dense"
-	"github.com/loris-ml/loris/internal/parallel"
 )
 
 var errNotConverged = errors.New("the algorithm failed to converge because the input has numbers that are not finite, is ill-conditioned or has " +
@@ -37,8 +36,8 @@ func sizes(v ir.Value) (m, n int) { return v.Dim(-2), v.Dim(-1) }
 
 func cholesky(a ir.Args) kernel {
 	n, upper, check := a.In[0].Dim(-1), a.Bool("upper"), a.Bool("check_errors")
-	return func(by *parallel.Limiter, in, out [][]float64) error {
-		order := choleskyInto(by, out[0], in[0], n, upper)
+	return func(room *dense.Room, in, out [][]float64) error {
+		order := choleskyInto(room, out[0], in[0], n, upper)
 		out[1][0] = float64(order)
 		if order != 0 && check {
 			return fmt.Errorf("the factorization could not be completed because the input is not positive-definite "+
@@ -49,10 +48,9 @@ func cholesky(a ir.Args) kernel {
 }
 
 // choleskyInto makes l the factor of n×n elements, of which one triangle counts.
-func choleskyInto(by *parallel.Limiter, l, x []float64, n int, upper bool) (order int) {
+func choleskyInto(room *dense.Room, l, x []float64, n int, upper bool) (order int) {
 	if n > dense.Small {
-		m := dense.Borrow(x, n, n, by)
-		defer m.Free()
+		m := room.From(x, n, n)
 		f := m
 		if upper {
 			f = f.Transposed()
@@ -87,10 +85,10 @@ func choleskyInto(by *parallel.Limiter, l, x []float64, n int, upper bool) (orde
 func factor(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
 	check := a.Bool("check_errors")
-	return func(by *parallel.Limiter, in, out [][]float64) error {
+	return func(room *dense.Room, in, out [][]float64) error {
 		lu := out[0]
 		var few [dense.Small]int
-		pivots := factorInto(by, lu, in[0], m, n, few[:])
+		pivots := factorInto(room, lu, in[0], m, n, few[:])
 		for i, p := range pivots {
 			out[1][i] = float64(p + 1)
 			if lu[i*n+i] == 0 && out[2][0] == 0 {
@@ -127,7 +125,7 @@ func solveTriangular(a ir.Args) kernel {
 	m, n := sizes(a.In[1])
 	upper, left, unit := a.Bool("upper"), a.Bool("left"), a.Bool("unitriangular")
 	rank, small := a.In[0].Dim(-1), smallTriangle(a)
-	return func(by *parallel.Limiter, in, out [][]float64) error {
+	return func(room *dense.Room, in, out [][]float64) error {
 		switch {
 		case small && left:
 			copy(out[0], in[1])
@@ -139,7 +137,7 @@ func solveTriangular(a ir.Args) kernel {
 			transpose(out[0], in[2], n, m)
 			return nil
 		}
-		t, x := dense.Borrow(in[0], rank, rank, by), dense.Borrow(in[1], m, n, by)
+		t, x := room.From(in[0], rank, rank), room.From(in[1], m, n)
 		if left {
 			dense.Solve(t, x, upper, unit)
 		} else {
@@ -154,31 +152,29 @@ func solveTriangular(a ir.Args) kernel {
 
 func reflect(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
-	return func(by *parallel.Limiter, in, out [][]float64) error {
+	return func(room *dense.Room, in, out [][]float64) error {
 		if m <= dense.Small && n <= dense.Small {
 			copy(out[0], in[0])
 			dense.SmallQR(out[0], m, n, out[1])
 			return nil
 		}
-		f := dense.Borrow(in[0], m, n, by)
+		f := room.From(in[0], m, n)
 		dense.QR(f, out[1])
 		f.To(out[0])
-		f.Free()
 		return nil
 	}
 }
 
 func product(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
-	return func(by *parallel.Limiter, in, out [][]float64) error {
+	return func(room *dense.Room, in, out [][]float64) error {
 		if m <= dense.Small {
 			identity(out[0], m, n)
 			dense.SmallMultiplyQ(in[0], n, in[1], out[0], m, n, false, true)
 			return nil
 		}
-		f := dense.Borrow(in[0], m, n, by)
+		f := room.From(in[0], m, n)
 		dense.Q(f, in[1], n).To(out[0])
-		f.Free()
 		return nil
 	}
 }
@@ -187,13 +183,13 @@ func applyProduct(a ir.Args) kernel {
 	m, n := sizes(a.In[2])
 	rows, cols := sizes(a.In[0])
 	left, transpose := a.Bool("left"), a.Bool("transpose")
-	return func(by *parallel.Limiter, in, out [][]float64) error {
+	return func(room *dense.Room, in, out [][]float64) error {
 		if left && m <= dense.Small && n <= 2*dense.Small {
 			copy(out[0], in[2])
 			dense.SmallMultiplyQ(in[0], cols, in[1], out[0], m, n, transpose, false)
 			return nil
 		}
-		f, x := dense.Borrow(in[0], rows, cols, by), dense.Borrow(in[2], m, n, by)
+		f, x := room.From(in[0], rows, cols), room.From(in[2], m, n)
 		if left {
 			dense.MultiplyQ(f, in[1], x, transpose)
 		} else { // x·q is the transposed of qᵀ·xᵀ
@@ -218,7 +214,7 @@ func symmetricRoom(a ir.Args) int {
 func symmetric(a ir.Args) kernel {
 	n, upper, vectors := a.In[0].Dim(-1), a.Str("UPLO") == "U", a.Bool("compute_v")
 	if n <= dense.Small {
-		return func(_ *parallel.Limiter, in, out [][]float64) error {
+		return func(room *dense.Room, in, out [][]float64) error {
 			x, values, v := in[1][:n*n], in[1][n*n:][:n], out[1]
 			for i := range n {
 				for j, f := range in[0][i*n:][:i+1] {
@@ -238,8 +234,8 @@ func symmetric(a ir.Args) kernel {
 			return nil
 		}
 	}
-	return func(by *parallel.Limiter, in, out [][]float64) error {
-		x, vectors := dense.New(n, n), vectors && out[1] != nil
+	return func(room *dense.Room, in, out [][]float64) error {
+		x, vectors := room.New(n, n), vectors && out[1] != nil
 		for i := range n {
 			from, to := in[0][i*n:(i+1)*n], x.Data[i*x.Stride:][:n]
 			if upper {
@@ -264,16 +260,15 @@ func symmetric(a ir.Args) kernel {
 
 func general(a ir.Args) kernel {
 	n := a.In[0].Dim(-1)
-	return func(by *parallel.Limiter, in, out [][]float64) error {
+	return func(room *dense.Room, in, out [][]float64) error {
 		if n == 2 {
 			if r, ok := dense.GeneralOfTwo(in[0]); ok {
 				putGeneral(out, r.Re[:], r.Im[:], r.Vectors[:], n)
 				return nil
 			}
 		}
-		m := dense.Borrow(in[0], n, n, by)
+		m := room.From(in[0], n, n)
 		re, im, v, ok := dense.General(m, out[1] != nil, exact(a.In[0].DType()))
-		m.Free()
 		if !ok {
 			return errNotConverged
 		}
@@ -334,14 +329,14 @@ func singularRoom(a ir.Args) int {
 // smallSingular is singular of matrices that have elements and at most Small rows and columns.
 func smallSingular(m, n int, vectors bool) kernel {
 	rows, cols := max(m, n), min(m, n)
-	return func(_ *parallel.Limiter, in, out [][]float64) error {
+	return func(room *dense.Room, in, out [][]float64) error {
 		x, values := in[1][:m*n], in[1][m*n:][:cols]
 		if m < n {
 			transpose(x, in[0], m, n)
 		} else {
 			copy(x, in[0])
 		}
-		u, v, ok := dense.SmallSingular(x, rows, cols, values, in[1][m*n+cols:], vectors && (out[0] != nil || out[2] != nil))
+		u, v, ok := room.SmallSingular(x, rows, cols, values, in[1][m*n+cols:], vectors && (out[0] != nil || out[2] != nil))
 		if !ok {
 			return errNotConverged
 		}
@@ -374,13 +369,13 @@ func singular(a ir.Args) kernel {
 	if a.In[0].DType() == ir.F32 {
 		decompose = dense.SingularOfSingles
 	}
-	return func(_ *parallel.Limiter, in, out [][]float64) error {
+	return func(room *dense.Room, in, out [][]float64) error {
 		if m == 0 || n == 0 {
 			identity(out[0], m, m)
 			identity(out[2], n, n)
 			return nil
 		}
-		values, u, v, ok := decompose(dense.From(in[0], m, n), vectors && (out[0] != nil || out[2] != nil), full)
+		values, u, v, ok := decompose(room.From(in[0], m, n), vectors && (out[0] != nil || out[2] != nil), full)
 		if !ok {
 			return errNotConverged
 		}
@@ -406,13 +401,12 @@ func identity(x []float64, m, n int) {
 
 func exponential(a ir.Args) kernel {
 	n := a.In[0].Dim(-1)
-	return func(by *parallel.Limiter, in, out [][]float64) error {
+	return func(room *dense.Room, in, out [][]float64) error {
 		if n <= dense.Small {
-			dense.SmallExp(out[0], in[0], n)
+			room.SmallExp(out[0], in[0], n)
 		} else {
-			m := dense.Borrow(in[0], n, n, by)
+			m := room.From(in[0], n, n)
 			dense.Exp(m).To(out[0])
-			m.Free()
 		}
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/ir"
-	"github.com/loris-ml/loris/internal/parallel"
+	"github.com/loris-ml/loris/internal/kernels/dense"
 )
 
 // transform is a Fourier transform of one line without a factor.
@@ -20,7 +20,7 @@ func transform(a ir.Args) kernel {
 		s, c := math.Sincos(turn * float64(i))
 		roots[i] = complex(c, s)
 	}
-	return func(_ *parallel.Limiter, in, out [][]float64) error {
+	return func(_ *dense.Room, in, out [][]float64) error {
 		if n > 0 {
 			fourier(pairs(out[0]), pairs(in[0]), 1, roots)
 		}

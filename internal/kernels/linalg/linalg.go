@@ -17,8 +17,8 @@ import (
 
 // kernel computes one element of a batch: in are the operands, out the results, which begin as
 // zeros; those that nobody wants are nil. Complex numbers are pairs. It returns an error for data that
-// has no result. Behind the operands in is the room of the family. by bounds the goroutines that it may share its work among; with nil there is one.
-type kernel func(by *parallel.Limiter, in, out [][]float64) error
+// has no result. Behind the operands in is the room of the family.
+type kernel func(room *dense.Room, in, out [][]float64) error
 
 // mover is as kernel, but of elements as they lie in the tensors, and results do not begin as zeros.
 type mover func(in, out [][]byte) error
@@ -167,7 +167,10 @@ func (c *Call) Run(in, out [][]byte, lo, hi int) {
 }
 
 // room is memory for the numbers of one element of the batch.
-type room struct{ in, out [][]float64 }
+type room struct {
+	in, out [][]float64
+	dense.Room
+}
 
 // computer returns what computes an element of the batch, with memory of its own until it is done.
 func (c *Call) computer() (one func(in, out [][]byte, b int) error, done func()) {
@@ -185,11 +188,10 @@ func (c *Call) computer() (one func(in, out [][]byte, b int) error, done func())
 	}
 	own, _ := c.rooms.Get().(*room)
 	if own == nil {
-		own = &room{append(converted(c.in), make([]float64, c.room)), converted(c.out)}
+		own = &room{in: append(converted(c.in), make([]float64, c.room)), out: converted(c.out)}
 	}
-	var by *parallel.Limiter
 	if c.Batch == 1 {
-		by = c.Limiter
+		own.Limiter = c.Limiter
 	}
 	x, y := own.in, own.out
 	return func(in, out [][]byte, b int) error {
@@ -207,7 +209,8 @@ func (c *Call) computer() (one func(in, out [][]byte, b int) error, done func())
 			}
 			clear(y[i])
 		}
-		if err := c.kernel(by, x, y); err != nil {
+		own.Reset()
+		if err := c.kernel(&own.Room, x, y); err != nil {
 			return err
 		}
 		for i := range c.out {

@@ -5,11 +5,10 @@ import (
 
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/dense"
-	"github.com/loris-ml/loris/internal/parallel"
 )
 
 // factorInto makes lu the factors of m×n elements, and returns the pivots, in few if they fit.
-func factorInto(by *parallel.Limiter, lu, x []float64, m, n int, few []int) (pivots []int) {
+func factorInto(room *dense.Room, lu, x []float64, m, n int, few []int) (pivots []int) {
 	if m <= dense.Small && n <= dense.Small {
 		copy(lu, x)
 		pivots = few[:min(m, n)]
@@ -17,10 +16,9 @@ func factorInto(by *parallel.Limiter, lu, x []float64, m, n int, few []int) (piv
 		return pivots
 	}
 	pivots = make([]int, min(m, n))
-	factors := dense.Borrow(x, m, n, by)
+	factors := room.From(x, m, n)
 	dense.LU(factors, pivots)
 	factors.To(lu)
-	factors.Free()
 	return pivots
 }
 
@@ -41,7 +39,7 @@ func solveFactored(a ir.Args) kernel {
 	if n > dense.Small || cols > 2*dense.Small {
 		solve = solveLarge
 	}
-	return func(by *parallel.Limiter, in, out [][]float64) error {
+	return func(room *dense.Room, in, out [][]float64) error {
 		x := out[0]
 		if left {
 			copy(x, in[2])
@@ -54,9 +52,9 @@ func solveFactored(a ir.Args) kernel {
 					return err
 				}
 			}
-			solve(by, in[0], n, x, cols, false)
+			solve(room, in[0], n, x, cols, false)
 		} else {
-			solve(by, in[0], n, x, cols, true)
+			solve(room, in[0], n, x, cols, true)
 			for i := n - 1; i >= 0; i-- {
 				if err := exchange(x, cols, i, in[1][i], n); err != nil {
 					return err
@@ -93,7 +91,7 @@ func transpose(dst, src []float64, rows, cols int) {
 }
 
 // solveSmall makes x the solution for the product of two triangles, or for its transposed.
-func solveSmall(_ *parallel.Limiter, lu []float64, n int, x []float64, cols int, transposed bool) {
+func solveSmall(_ *dense.Room, lu []float64, n int, x []float64, cols int, transposed bool) {
 	if transposed {
 		dense.SmallSolve(lu, n, 1, n, x, cols, false, false)
 		dense.SmallSolve(lu, n, 1, n, x, cols, true, true)
@@ -104,15 +102,14 @@ func solveSmall(_ *parallel.Limiter, lu []float64, n int, x []float64, cols int,
 }
 
 // solveLarge is solveSmall by blocks.
-func solveLarge(by *parallel.Limiter, lu []float64, n int, x []float64, cols int, transposed bool) {
-	t, y := dense.Borrow(lu, n, n, by), dense.Borrow(x, n, cols, by)
+func solveLarge(room *dense.Room, lu []float64, n int, x []float64, cols int, transposed bool) {
+	t, y := room.From(lu, n, n), room.From(x, n, cols)
 	if transposed {
 		t = t.Transposed()
 	}
 	dense.Solve(t, y, false, !transposed)
 	dense.Solve(t, y, true, transposed)
 	y.To(x)
-	y.Free()
 }
 
 // determinantRoom is for the transposed matrix, whose factors perhaps nobody wants.
@@ -121,7 +118,7 @@ func determinantRoom(a ir.Args) int { return a.In[0].Dim(-1) * a.In[0].Dim(-1) }
 // determinant is the product of the pivots of the transposed matrix, whose factors are results, too.
 func determinant(a ir.Args) kernel {
 	n := a.In[0].Dim(-1)
-	return func(by *parallel.Limiter, in, out [][]float64) error {
+	return func(room *dense.Room, in, out [][]float64) error {
 		if n == 3 && out[0] != nil && out[1] == nil && out[2] == nil {
 			out[0][0] = dense.Determinant3(in[0])
 			return nil
@@ -133,7 +130,7 @@ func determinant(a ir.Args) kernel {
 		}
 		var few [dense.Small]int
 		det := 1.0
-		for i, p := range factorInto(by, lu, x, n, n, few[:]) {
+		for i, p := range factorInto(room, lu, x, n, n, few[:]) {
 			if det *= lu[i*n+i]; p != i {
 				det = -det
 			}
