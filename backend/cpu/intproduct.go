@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"unsafe"
+
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/igemm"
@@ -74,11 +76,19 @@ func multiplyWords[X, Y, R igemm.Integer](c *call, kn *igemm.Kernel, p *product,
 		if sizes.Biased() {
 			less = elements[int32](m, excess)
 		}
+		w := workers.Get().(*worker)
+		defer workers.Put(w)
+		tile := w.tile()
 		for u := lo; u < hi; u++ {
 			i, col, row := u/(cols*rowTiles), u/rowTiles%cols, u%rowTiles*tileRows
-			igemm.Mul(kn, sizes, dst[i*size:(i+1)*size], x[i*aSize:], y[i*bSize:], less[i*excessSize:], row, min(row+tileRows, rows), col, col+1)
+			igemm.Mul(kn, sizes, tile, dst[i*size:(i+1)*size], x[i*aSize:], y[i*bSize:], less[i*excessSize:], row, min(row+tileRows, rows), col, col+1)
 		}
 	})
+}
+
+// tile returns memory of the goroutine for the sums of a tile.
+func (w *worker) tile() *igemm.Tile {
+	return (*igemm.Tile)(as[int32](w.scratch.bytes(int(unsafe.Sizeof(igemm.Tile{})))))
 }
 
 // excess emits what the bias of the left operand's bytes adds to the sums of each column, and returns the
@@ -94,9 +104,12 @@ func (c *call) excess(kn *igemm.Kernel, sizes igemm.Product, b operand, bSize in
 	m := c.l.mem
 	c.emit(count*panels, c.l.grain(intMacCost*float64(kn.MR*kn.NR*words)), []operand{dst}, []operand{b}, func(lo, hi int) {
 		sums, y := elements[int32](m, dst), elements[uint32](m, b)
+		w := workers.Get().(*worker)
+		defer workers.Put(w)
+		tile := w.tile()
 		for u := lo; u < hi; u++ {
 			i, col := u/panels, u%panels
-			kn.Excess(sums[i*size:], y[i*bSize:], words, col, col+1)
+			kn.Excess(tile, sums[i*size:], y[i*bSize:], words, col, col+1)
 		}
 	})
 	return dst, size

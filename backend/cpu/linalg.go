@@ -206,7 +206,11 @@ func matmul[T kernels.Integer](c *call) {
 // longMatmul is matmul of 64-bit numbers by the processor's own loop, if it has one.
 func longMatmul(c *call) {
 	if l := igemm.NativeLong(); l != nil {
-		multiply(c, panels[int64]{l.MR, l.NR, longMacCost, l.Mul})
+		multiply(c, panels[int64]{l.MR, l.NR, longMacCost, func(dst, a, b []int64, m, n, k, rowLo, rowHi, colLo, colHi int) {
+			w := workers.Get().(*worker)
+			defer workers.Put(w)
+			l.Mul(w.tile(), dst, a, b, m, n, k, rowLo, rowHi, colLo, colHi)
+		}})
 		return
 	}
 	matmul[int64](c)

@@ -77,6 +77,10 @@ const (
 	maxCols = 32
 )
 
+// Tile is memory for the sums of the products of two panels. Callers keep it, since to allocate one takes as long
+// as a small product.
+type Tile [maxTile]int32
+
 var native = natives()
 
 // loops are the loops of vectors beside the tiles, of the fastest kernel.
@@ -305,8 +309,8 @@ func (p Product) Biased() bool { return p.Signed && p.Form == Quads }
 // Mul sets the part of the dense matrix c that lies in row panels rowLo..rowHi-1 and
 // column panels colLo..colHi-1 to the product of operands that Pack has packed for this
 // kernel, cut to the type. Of a Biased product excess is what Excess has set for all columns.
-func Mul[R Integer](kn *Kernel, p Product, c []R, a, b []uint32, excess []int32, rowLo, rowHi, colLo, colHi int) {
-	var tile [maxTile]int32
+// The tile is memory for sums.
+func Mul[R Integer](kn *Kernel, p Product, tile *Tile, c []R, a, b []uint32, excess []int32, rowLo, rowHi, colLo, colHi int) {
 	less := none[:kn.NR]
 	words := p.Form.Words(p.K)
 	f := kn.tile(p.Form)
@@ -360,15 +364,15 @@ var none [maxCols]int32
 // Excess sets the elements of sums for column panels colLo..colHi-1 of a packed right operand of Quads, so many
 // words deep, to what the bias of the left bytes adds to the sums of each column: the panel's product with a
 // left one of biases. There is an element for each column of a panel.
-func (kn *Kernel) Excess(sums []int32, right []uint32, words, colLo, colHi int) {
-	var part [maxTile]int32
+// The tile is memory for sums.
+func (kn *Kernel) Excess(tile *Tile, sums []int32, right []uint32, words, colLo, colHi int) {
 	for col := colLo; col < colHi; col++ {
 		to, panel := sums[col*kn.NR:][:kn.NR], right[col*kn.NR*words:][:kn.NR*words]
 		clear(to)
 		for most := len(biased) / kn.MR * kn.NR; len(panel) > 0; {
 			n := min(most, len(panel))
-			kn.quads(n/kn.NR, &biased[0], &panel[0], &part[0])
-			for j, v := range part[:kn.NR] {
+			kn.quads(n/kn.NR, &biased[0], &panel[0], &tile[0])
+			for j, v := range tile[:kn.NR] {
 				to[j] += v
 			}
 			panel = panel[n:]

@@ -53,7 +53,7 @@ func checkMul[T Integer](t *testing.T, kn *Kernel) {
 			Pack(f, a, x, kn.MR, m, k, 0, aStep, aK, 0, rows)
 			Pack(f, b, y, kn.NR, n, k, 0, bStep, bK, 0, cols)
 			got := make([]T, m*n)
-			Mul(kn, Product{Form: f, M: m, N: n, K: k}, got, a, b, nil, 0, rows, 0, cols)
+			Mul(kn, Product{Form: f, M: m, N: n, K: k}, new(Tile), got, a, b, nil, 0, rows, 0, cols)
 			for i := range want {
 				if got[i] != want[i] {
 					t.Fatalf("%v, turned %v: element %d is %d, want %d", d, turned, i, got[i], want[i])
@@ -100,12 +100,12 @@ func checkWide[T int8 | uint8](t *testing.T, kn *Kernel) {
 		if p.Biased() {
 			PackBiased(a, x, kn.MR, m, k, 0, k, 1, 0, rows)
 			excess = make([]int32, cols*kn.NR)
-			kn.Excess(excess, b, f.Words(k), 0, cols)
+			kn.Excess(new(Tile), excess, b, f.Words(k), 0, cols)
 		} else {
 			Pack(f, a, x, kn.MR, m, k, 0, k, 1, 0, rows)
 		}
 		got := make([]int32, m*n)
-		Mul(kn, p, got, a, b, excess, 0, rows, 0, cols)
+		Mul(kn, p, new(Tile), got, a, b, excess, 0, rows, 0, cols)
 		for i, v := range got {
 			var want int32
 			for q := range k {
@@ -134,7 +134,7 @@ func benchMul[T Integer](b *testing.B, kn *Kernel) {
 	for b.Loop() {
 		Pack(f, p, x, kn.MR, n, n, 0, n, 1, 0, rows)
 		Pack(f, q, x, kn.NR, n, n, 0, 1, n, 0, cols)
-		Mul(kn, Product{Form: f, M: n, N: n, K: n}, c, p, q, nil, 0, rows, 0, cols)
+		Mul(kn, Product{Form: f, M: n, N: n, K: n}, new(Tile), c, p, q, nil, 0, rows, 0, cols)
 	}
 	b.ReportMetric(2*n*n*n*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GOP/s")
 }

@@ -1,5 +1,7 @@
 package igemm
 
+import "unsafe"
+
 // Long is the inner loop of one kind of processor for products of 64-bit numbers. Its operands are
 // packed by kernels.Pack, into panels of MR rows and of NR columns.
 type Long struct {
@@ -20,9 +22,9 @@ func NativeLong() *Long {
 	return longs[0]
 }
 
-// Mul is kernels.MatMul.
-func (l *Long) Mul(c, a, b []int64, m, n, k, rowLo, rowHi, colLo, colHi int) {
-	var tile [maxTile / 2]int64
+// Mul is kernels.MatMul, with memory for sums.
+func (l *Long) Mul(sums *Tile, c, a, b []int64, m, n, k, rowLo, rowHi, colLo, colHi int) {
+	tile := (*[maxTile / 2]int64)(unsafe.Pointer(sums))
 	for col := colLo; col < colHi; col++ {
 		pb := b[col*l.NR*k:][:l.NR*k]
 		cols := min(l.NR, n-col*l.NR)
