@@ -314,6 +314,7 @@ func Mul[R Integer](kn *Kernel, p Product, tile *Tile, c []R, a, b []uint32, exc
 	less := none[:kn.NR]
 	words := p.Form.Words(p.K)
 	f := kn.tile(p.Form)
+	clear(tile[:]) // what sums of nothing are
 	biased := p.Biased()
 	for col := colLo; col < colHi; col++ {
 		pb := b[col*kn.NR*words:][:kn.NR*words]

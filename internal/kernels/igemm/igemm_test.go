@@ -53,7 +53,7 @@ func checkMul[T Integer](t *testing.T, kn *Kernel) {
 			Pack(f, a, x, kn.MR, m, k, 0, aStep, aK, 0, rows)
 			Pack(f, b, y, kn.NR, n, k, 0, bStep, bK, 0, cols)
 			got := make([]T, m*n)
-			Mul(kn, Product{Form: f, M: m, N: n, K: k}, new(Tile), got, a, b, nil, 0, rows, 0, cols)
+			Mul(kn, Product{Form: f, M: m, N: n, K: k}, used(), got, a, b, nil, 0, rows, 0, cols)
 			for i := range want {
 				if got[i] != want[i] {
 					t.Fatalf("%v, turned %v: element %d is %d, want %d", d, turned, i, got[i], want[i])
@@ -100,12 +100,12 @@ func checkWide[T int8 | uint8](t *testing.T, kn *Kernel) {
 		if p.Biased() {
 			PackBiased(a, x, kn.MR, m, k, 0, k, 1, 0, rows)
 			excess = make([]int32, cols*kn.NR)
-			kn.Excess(new(Tile), excess, b, f.Words(k), 0, cols)
+			kn.Excess(used(), excess, b, f.Words(k), 0, cols)
 		} else {
 			Pack(f, a, x, kn.MR, m, k, 0, k, 1, 0, rows)
 		}
 		got := make([]int32, m*n)
-		Mul(kn, p, new(Tile), got, a, b, excess, 0, rows, 0, cols)
+		Mul(kn, p, used(), got, a, b, excess, 0, rows, 0, cols)
 		for i, v := range got {
 			var want int32
 			for q := range k {
@@ -116,6 +116,15 @@ func checkWide[T int8 | uint8](t *testing.T, kn *Kernel) {
 			}
 		}
 	}
+}
+
+// used returns the memory of a tile that was used before.
+func used() *Tile {
+	tile := new(Tile)
+	for i := range tile {
+		tile[i] = -7
+	}
+	return tile
 }
 
 func BenchmarkMul(b *testing.B) {

@@ -25,6 +25,7 @@ func NativeLong() *Long {
 // Mul is kernels.MatMul, with memory for sums.
 func (l *Long) Mul(sums *Tile, c, a, b []int64, m, n, k, rowLo, rowHi, colLo, colHi int) {
 	tile := (*[maxTile / 2]int64)(unsafe.Pointer(sums))
+	clear(tile[:]) // what sums of nothing are
 	for col := colLo; col < colHi; col++ {
 		pb := b[col*l.NR*k:][:l.NR*k]
 		cols := min(l.NR, n-col*l.NR)

@@ -35,7 +35,7 @@ func TestLong(t *testing.T) {
 			for i := range got {
 				got[i] = -1
 			}
-			l.Mul(new(Tile), got, a, b, m, n, k, 0, rows, 0, cols)
+			l.Mul(used(), got, a, b, m, n, k, 0, rows, 0, cols)
 			for i := range want {
 				if got[i] != want[i] {
 					t.Fatalf("%s, %v: element %d is %d, want %d", l.name, d, i, got[i], want[i])
