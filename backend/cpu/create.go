@@ -138,6 +138,6 @@ func randint[T kernels.Number](c *call) {
 	_, high := c.Number("high")
 	m := c.l.mem
 	fill(c, c.result(), 4, []operand{seed}, func(dst []T, lo int) {
-		kernels.Randint(dst, uint64(elements[int64](m, seed)[0]), offset, low, uint64(high-low), lo)
+		philox.IntsBelow(dst, uint64(elements[int64](m, seed)[0]), offset, int64(lo), uint64(high-low), low)
 	})
 }

@@ -88,7 +88,7 @@ var allowed = map[string][]string{
 	"internal/figure":       {},
 	"internal/tracing":      {},
 	"internal/twooverpi":    {},
-	"internal/kernels":      {"internal/isa", "internal/philox", "internal/strided"},
+	"internal/kernels":      {"internal/isa", "internal/strided"},
 
 	"serve":                       {"serve"},
 	"serve/client":                {"serve/internal/inference", "serve/internal/jsonread", "serve/internal/pb"},

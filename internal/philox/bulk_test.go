@@ -82,3 +82,18 @@ func TestNormalOfSpecialWords(t *testing.T) {
 		}
 	})
 }
+
+// Elements of any start are made without memory: what is allocated for each piece takes longer than its elements.
+func TestNothingIsAllocated(t *testing.T) {
+	doubles, singles, ints := make([]float64, 1000), make([]float32, 1000), make([]int32, 1000)
+	eachLevel(t, func(t *testing.T) {
+		if n := testing.AllocsPerRun(10, func() {
+			UniformF64(doubles, 1, 2, 3)
+			NormalF64(doubles, 1, 2, 3)
+			NormalF32(singles, 1, 2, 3)
+			IntsBelow(ints, 1, 2, 3, 77, -5)
+		}); n > 0 {
+			t.Errorf("%v allocations", n)
+		}
+	})
+}

@@ -331,9 +331,9 @@ func TestRandom(t *testing.T) {
 			add(Random{Op: aten.Uniform, DType: dt}, 0, bytesOf(want))
 		}
 		i8, i64 := make([]int8, n), make([]int64, n)
-		kernels.Randint(i8, s, offset, -50, 77, 0)
+		philox.IntsBelow(i8, s, offset, 0, 77, -50)
 		add(Random{Op: aten.Randint, DType: ir.I8, Low: -50, High: 27}, 0, bytesOf(i8))
-		kernels.Randint(i64, s, offset, math.MinInt64, math.MaxUint64, 0)
+		philox.IntsBelow(i64, s, offset, 0, math.MaxUint64, math.MinInt64)
 		add(Random{Op: aten.Randint, DType: ir.I64, Low: math.MinInt64, High: math.MaxInt64}, 0, bytesOf(i64))
 	}
 	d.run()
