@@ -41,38 +41,23 @@ func (m *Matrix) Row(i int) []float64 { return m.row(i) }
 // at returns what begins with an element.
 func (m *Matrix) at(i, j int) []float64 { return m.Data[i*m.Stride+j:] }
 
-// kernel computes tiles: of four rows or of one, and of so many columns.
-type kernel struct {
-	name      string
-	cols      int
-	four, one func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int)
-	// dots4 and dots1 compute products of so many rows with a row, rotate and reflect those of dots.go.
-	dots4, dots1 func(y, a *float64, lda int, x *float64, blocks int)
-	rotate       func(z *float64, step int, c, s *float64, k, tiles int)
-	reflect      func(z *float64, step int, f *float64, k, tiles int)
-	spectral
-	// widen and narrow convert lanes numbers at a time.
-	widen  func(dst *float64, src *float32, blocks int)
-	narrow func(dst *float32, src *float64, blocks int)
-}
+// kernels is a set of kernels of one instruction set. Its functions are told apart where they are called, since memory
+// that variables of functions are called with is allocated each time.
+type kernels int
 
 // use is what the processor can run; tests change it.
 var use = available()[0]
 
-var portable = kernel{"go", 8, rowsOf(4), rowsOf(1), dotsOf(4), dotsOf(1), rotateRows, reflectRows, spectral{updateRows, bothOf, sumsOf, ratiosOf, quotientsOf}, widened, narrowed}
-
-func rowsOf(rows int) func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
-	return func(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
-		n := 8 * tiles
-		dst, x := unsafe.Slice(c, (rows-1)*ldc+n), unsafe.Slice(b, (k-1)*ldb+n)
-		factors := unsafe.Slice(a, (rows-1)*row+(k-1)*col+1)
-		for i := range rows {
-			to := dst[i*ldc:][:n]
-			for p := range k {
-				f := -factors[i*row+p*col]
-				for j, v := range x[p*ldb:][:n] {
-					to[j] = math.FMA(f, v, to[j])
-				}
+func subtractRows(rows int, c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
+	n := 8 * tiles
+	dst, x := unsafe.Slice(c, (rows-1)*ldc+n), unsafe.Slice(b, (k-1)*ldb+n)
+	factors := unsafe.Slice(a, (rows-1)*row+(k-1)*col+1)
+	for i := range rows {
+		to := dst[i*ldc:][:n]
+		for p := range k {
+			f := -factors[i*row+p*col]
+			for j, v := range x[p*ldb:][:n] {
+				to[j] = math.FMA(f, v, to[j])
 			}
 		}
 	}
@@ -85,15 +70,15 @@ func subtract(c []float64, ldc, rows, cols int, a []float64, row, col int, b []f
 	if rows <= 0 || cols <= 0 || k <= 0 {
 		return
 	}
-	tiles := (cols + use.cols - 1) / use.cols
-	n := tiles * use.cols
+	tiles := (cols + use.cols() - 1) / use.cols()
+	n := tiles * use.cols()
 	_, _, _ = c[(rows-1)*ldc+n-1], a[(rows-1)*row+(k-1)*col], b[(k-1)*ldb+n-1]
 	i := 0
 	for ; i+4 <= rows; i += 4 {
-		use.four(&c[i*ldc], ldc, &a[i*row], row, col, &b[0], ldb, k, tiles)
+		use.subtract4(&c[i*ldc], ldc, &a[i*row], row, col, &b[0], ldb, k, tiles)
 	}
 	for ; i < rows; i++ {
-		use.one(&c[i*ldc], ldc, &a[i*row], row, col, &b[0], ldb, k, tiles)
+		use.subtract1(&c[i*ldc], ldc, &a[i*row], row, col, &b[0], ldb, k, tiles)
 	}
 }
 

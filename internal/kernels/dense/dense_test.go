@@ -19,7 +19,7 @@ func eachKernel(t *testing.T, f func(t *testing.T) [][]float64) {
 	defer func() { use = old }()
 	var want [][]float64
 	for _, use = range available() {
-		t.Run(use.name, func(t *testing.T) {
+		t.Run(fmt.Sprint("kernels", int(use)), func(t *testing.T) {
 			got := f(t)
 			if want == nil {
 				want = got

@@ -8,18 +8,16 @@ import (
 // lanes is how many sums a product of two rows is made of, which are added in the end.
 const lanes = 8
 
-func dotsOf(rows int) func(y, a *float64, lda int, x *float64, blocks int) {
-	return func(y, a *float64, lda int, x *float64, blocks int) {
-		n := lanes * blocks
-		v, from := unsafe.Slice(x, n), unsafe.Slice(a, (rows-1)*lda+n)
-		to := unsafe.Slice(y, rows)
-		for r := range to {
-			var sum [lanes]float64
-			for i, f := range from[r*lda:][:n] {
-				sum[i%lanes] = math.FMA(f, v[i], sum[i%lanes])
-			}
-			to[r] = folded(sum)
+func dotRows(rows int, y, a *float64, lda int, x *float64, blocks int) {
+	n := lanes * blocks
+	v, from := unsafe.Slice(x, n), unsafe.Slice(a, (rows-1)*lda+n)
+	to := unsafe.Slice(y, rows)
+	for r := range to {
+		var sum [lanes]float64
+		for i, f := range from[r*lda:][:n] {
+			sum[i%lanes] = math.FMA(f, v[i], sum[i%lanes])
 		}
+		to[r] = folded(sum)
 	}
 }
 
@@ -75,8 +73,8 @@ func (m *Matrix) rotate(first int, back bool, c, s []float64) {
 	if back {
 		step, last = -m.Stride, first-len(c)
 	}
-	tiles := (m.Cols + use.cols - 1) / use.cols
-	_, _, _ = m.at(last, tiles*use.cols-1)[0], m.at(first, tiles*use.cols-1)[0], s[len(c)-1]
+	tiles := (m.Cols + use.cols() - 1) / use.cols()
+	_, _, _ = m.at(last, tiles*use.cols()-1)[0], m.at(first, tiles*use.cols()-1)[0], s[len(c)-1]
 	use.rotate(&m.Data[first*m.Stride], step, &c[0], &s[0], len(c), tiles)
 }
 
@@ -97,10 +95,10 @@ func reflectRows(z *float64, step int, f *float64, k, tiles int) {
 // on, in columns from one on up to another, which are rounded up to whole tiles: reflectionNumbers of each
 // are f's.
 func (m *Matrix) reflect(row, from, to, count int, f []float64) {
-	tiles := (to - from + use.cols - 1) / use.cols
+	tiles := (to - from + use.cols() - 1) / use.cols()
 	if count == 0 || tiles <= 0 {
 		return
 	}
-	_, _ = m.at(row+count+1, from+tiles*use.cols-1)[0], f[reflectionNumbers*count-1]
+	_, _ = m.at(row+count+1, from+tiles*use.cols()-1)[0], f[reflectionNumbers*count-1]
 	use.reflect(&m.at(row, from)[0], m.Stride, &f[0], count, tiles)
 }

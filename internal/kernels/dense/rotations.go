@@ -24,7 +24,7 @@ const (
 func newRotations(m *Matrix) *rotations {
 	turns, most, strip := m.Rows, 1, 0
 	if len(m.Data) > cachedElements {
-		turns, most, strip = (sweepsAtOnce+1)*m.Rows, sweepsAtOnce*m.Rows, m.Rows*use.cols
+		turns, most, strip = (sweepsAtOnce+1)*m.Rows, sweepsAtOnce*m.Rows, m.Rows*use.cols()
 	}
 	room := m.room.zeros(2*turns + strip)
 	return &rotations{m: m, most: most, c: room[:0:turns], s: room[turns : turns : 2*turns], strip: room[2*turns:]}
@@ -58,7 +58,7 @@ func (r *rotations) byStrips() {
 	for _, w := range r.sweeps {
 		lo, hi = min(lo, w.first), max(hi, w.first+w.count+1)
 	}
-	width := use.cols
+	width := use.cols()
 	part := Matrix{Data: r.strip, Rows: hi - lo, Cols: width, Stride: width}
 	for j := 0; j < r.m.Cols; j += width {
 		for i := lo; i < hi; i++ {

@@ -5,16 +5,6 @@ import (
 	"unsafe"
 )
 
-// spectral is the kernels of eigenvalues and singular values.
-type spectral struct {
-	update func(a *float64, lda int, v, w, x, p, q, y *float64, rows, blocks int)
-	both   func(a *float64, lda int, f, down, x, y *float64, rows, blocks int)
-	// These are those of secular.go.
-	sums      func(d, z *float64, origin, offset float64, x, sums *float64, blocks int)
-	ratios    func(y, x, d *float64, from float64, blocks int)
-	quotients func(x, z *float64, factor float64, blocks int)
-}
-
 func updateRows(a *float64, lda int, v, w, x, p, q, y *float64, rows, blocks int) {
 	n := lanes * blocks
 	m, first, second, sums := unsafe.Slice(a, (rows-1)*lda+n), unsafe.Slice(p, n), unsafe.Slice(q, n), unsafe.Slice(y, n)
