@@ -57,6 +57,9 @@ func (l *lowering) cast(in *graph.Instr, v plan.Value, d ir.DType) plan.Value {
 	if from == d {
 		return v
 	}
+	if view := v.View.Merge(); view.Transposed() {
+		v = l.Copied(in, v) // by squares: blocks of a line or less would read its elements one at a time
+	}
 	b := newBlockBuilder(l, v.Shape)
 	b.cur = in
 	out := l.NewValue(v.Shape.WithDType(d))
