@@ -75,6 +75,10 @@ func putEach[T strided.Bits](row []T, index []int64, src []T) {
 // addEach adds each element of src to the one of row that index selects, in the order of the index.
 func addEach[T Number](row []T, index []int64, src []T) {
 	src = src[:len(index)]
+	if inRuns(index) {
+		addRuns(row, index, src)
+		return
+	}
 	var f indexLoop
 	var x T
 	switch any(x).(type) {
@@ -87,5 +91,37 @@ func addEach[T Number](row []T, index []int64, src []T) {
 	}
 	for i := through(f, row, src, index, len(row), true); i < len(index); i++ {
 		row[checked(index[i], len(row))] += src[i]
+	}
+}
+
+// runSamples is in how many places inRuns looks.
+const runSamples = 16
+
+// inRuns reports whether most elements of an index are those before them, as where the gradient of running maxima
+// goes: an element that is added to again and again is not to wait for its own memory.
+func inRuns(index []int64) bool {
+	apart := len(index) / runSamples
+	if apart < 2 {
+		return false
+	}
+	same := 0
+	for i := 1; i < len(index); i += apart {
+		if index[i] == index[i-1] {
+			same++
+		}
+	}
+	return same >= runSamples*3/4
+}
+
+// addRuns is addEach with what one element is set to in a register.
+func addRuns[T Number](row []T, index []int64, src []T) {
+	for i := 0; i < len(index); {
+		at := index[i]
+		p := checked(at, len(row))
+		sum := row[p]
+		for ; i < len(index) && index[i] == at; i++ {
+			sum += src[i]
+		}
+		row[p] = sum
 	}
 }

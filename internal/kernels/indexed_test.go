@@ -30,7 +30,7 @@ func TestIndexLoops(t *testing.T) {
 	}
 }
 
-// indexes calls f with indexes of all short lengths and one that is cut, valid but for perhaps one place.
+// indexes calls f with indexes of all short lengths, one that is cut and one of runs, valid but for perhaps one place.
 func indexes(f func(rng *rand.Rand, size int, index []int64, good int)) {
 	rng := rand.New(rand.NewPCG(3, 14))
 	for n := range 24 {
@@ -51,6 +51,14 @@ func indexes(f func(rng *rand.Rand, size int, index []int64, good int)) {
 		index[i] = rng.Int64N(100)
 	}
 	f(rng, 100, index, len(index))
+	for i := range index {
+		if i%37 != 0 {
+			index[i] = index[i-1]
+		}
+	}
+	f(rng, 100, index, len(index))
+	index[len(index)-2] = 100
+	f(rng, 100, index, len(index)-2)
 }
 
 // recovers reports whether f panics with an IndexError of the index.
