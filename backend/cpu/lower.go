@@ -13,9 +13,9 @@ import (
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/check"
 	"github.com/loris-ml/loris/internal/graph"
-	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/hostmem"
 	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/parallel"
 )
@@ -292,24 +292,24 @@ func widened(f lowerFunc) lowerFunc {
 // rounding lowers an op of floats that rounds numbers on the way as their dtype has them: f32 is widened,
 // and rounds lines to 16 bits by what it is given; for other dtypes that is nil.
 func rounding(f32 func(c *call, round func([]float32)), f64 func(c *call, round func([]float64))) lowerFunc {
-	narrow := func(round func([]float32)) lowerFunc { return widened(func(c *call) { f32(c, round) }) }
+	narrow := func(d ir.DType) lowerFunc { return widened(func(c *call) { f32(c, lineRounders[d]) }) }
 	t := byType[lowerFunc]{
 		ir.F32: func(c *call) { f32(c, nil) }, ir.F64: func(c *call) { f64(c, nil) },
-		ir.BF16: narrow(roundLine(half.F32sToBF16s, half.BF16sToF32s)), ir.F16: narrow(roundLine(half.F32sToF16s, half.F16sToF32s)),
+		ir.BF16: narrow(ir.BF16), ir.F16: narrow(ir.F16),
 	}
 	return func(c *call) { t.of(c.Operands[0].DType())(c) }
 }
 
-// roundLine returns a function that rounds numbers as narrow floats have them.
-func roundLine(narrow func([]uint16, []float32), widen func([]float32, []uint16)) func([]float32) {
-	return func(line []float32) {
-		var some [256]uint16
-		for len(line) > 0 {
-			n := min(len(line), len(some))
-			narrow(some[:n], line[:n])
-			widen(line[:n], some[:n])
-			line = line[n:]
-		}
+// lineRounders round lines of numbers as 16-bit floats have them.
+var lineRounders = map[ir.DType]func([]float32){ir.BF16: roundLine[vec.BF16], ir.F16: roundLine[vec.F16]}
+
+func roundLine[E vec.BF16 | vec.F16](line []float32) {
+	var some [256]E
+	for len(line) > 0 {
+		n := min(len(line), len(some))
+		vec.Store(some[:n], line[:n])
+		vec.Load(line[:n], some[:n])
+		line = line[n:]
 	}
 }
 

@@ -15,11 +15,11 @@ func init() {
 	lowerings[aten.All] = widened(lowerFold(alls))
 	lowerings[aten.Argmax] = widened(func(c *call) { argmaxima.of(c.Operands[0].DType())(c) })
 	lowerings[aten.Argmin] = widened(func(c *call) { argminima.of(c.Operands[0].DType())(c) })
-	lowerings[aten.Cumsum] = lowerScan(cumsums)
-	lowerings[aten.Cumprod] = lowerScan(cumprods)
+	lowerings[aten.Cumsum] = lowerScan(cumsums, kernels.Cumsum[float32, float32, float64])
+	lowerings[aten.Cumprod] = lowerScan(cumprods, kernels.Cumprod[float32, float32, float64])
 	composites[aten.Cummin], composites[aten.CumprodGradient], composites[aten.ProductsOfOthers] = true, true, true
-	lowerings[aten.ProductsOfOthers] = rounding(productsOfOthers[float32], productsOfOthers[float64])
-	lowerings[aten.Cummax] = widened(func(c *call) { cummaxima.of(c.Operands[0].DType())(c) })
+	lowerings[aten.ProductsOfOthers] = lowerProductsOfOthers
+	lowerings[aten.Cummax] = lowerCummax
 	lowerings[aten.Cummin] = lowerings[aten.Cummax]
 	lowerings[aten.CumprodGradient] = widened(func(c *call) {
 		if c.Operands[0].DType() == ir.F64 {
@@ -196,23 +196,32 @@ func argReduce[T any](c *call, k func(dst []int64, x []T, n, inner, lo, hi int))
 // scans are the instantiations for results of the operand's dtype, and for those of integers in i64.
 type scans struct{ same, long byType[lowerFunc] }
 
-func lowerScan(t scans) lowerFunc {
+// lowerScan lowers a scan, that of lines of 16-bit floats by the kernel of float32.
+func lowerScan(t scans, single func(dst, x []float32, n, inner, lo, hi int)) lowerFunc {
+	narrow := func(dst, x []float32, _ []int64, n, lines int) { single(dst, x, n, 1, 0, lines) }
 	return func(c *call) {
 		if in, out := c.Operands[0].DType(), c.Shapes[0].DType(); in.IsIntegral() && out == ir.I64 {
 			t.long.of(in)(c)
 			return
 		}
 		c.Operands[0] = c.l.cast(c.Instr, c.Operands[0], c.Shapes[0].DType())
-		widened(lowerFold(t.same))(c)
+		if _, n, inner := c.along(); !c.narrowLines(n, inner, narrow) {
+			widened(lowerFold(t.same))(c)
+		}
 	}
+}
+
+// along returns the first operand as [outer, n, inner] around its dimension dim.
+func (c *call) along() (outer, n, inner int) {
+	s := c.Operands[0].Shape
+	return s.Around(c.Dim("dim", s.Rank()))
 }
 
 func scanSum[R, T kernels.Number, A int64 | float64](c *call)  { scan(c, kernels.Cumsum[R, T, A]) }
 func scanProd[R, T kernels.Number, A int64 | float64](c *call) { scan(c, kernels.Cumprod[R, T, A]) }
 
 func scan[R, T any](c *call, k func(dst []R, x []T, n, inner, lo, hi int)) {
-	s := c.Operands[0].Shape
-	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))
+	outer, n, inner := c.along()
 	x, out := c.dense(c.Operands[0]), c.result()
 	m := c.l.mem
 	c.emit(outer*inner, c.l.grain(float64(2*n)), []operand{out}, []operand{x}, func(lo, hi int) {
@@ -220,9 +229,17 @@ func scan[R, T any](c *call, k func(dst []R, x []T, n, inner, lo, hi int)) {
 	})
 }
 
+func lowerCummax(c *call) {
+	least := c.Instr.Op == aten.Cummin
+	if _, n, inner := c.along(); !c.narrowLines(n, inner, func(dst, x []float32, places []int64, n, lines int) {
+		kernels.Cummax(dst, places, x, least, n, 1, 0, lines)
+	}) {
+		widened(func(c *call) { cummaxima.of(c.Operands[0].DType())(c) })(c)
+	}
+}
+
 func cummax[T kernels.Number](c *call) {
-	s := c.Operands[0].Shape
-	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))
+	outer, n, inner := c.along()
 	x, values, indices := c.dense(c.Operands[0]), c.result(), c.result()
 	m, least := c.l.mem, c.Instr.Op == aten.Cummin
 	c.emit(outer*inner, c.l.grain(float64(2*n)), []operand{values, indices}, []operand{x}, func(lo, hi int) {
@@ -230,12 +247,27 @@ func cummax[T kernels.Number](c *call) {
 	})
 }
 
+func lowerProductsOfOthers(c *call) {
+	round := lineRounders[c.Operands[0].DType()]
+	if !c.narrowLines(c.Operands[0].Shape.Dim(1), 1, func(dst, x []float32, _ []int64, n, lines int) {
+		rowsOfOthers(dst, x, n, round, 0, lines)
+	}) {
+		rounding(productsOfOthers[float32], productsOfOthers[float64])(c)
+	}
+}
+
 func productsOfOthers[T kernels.Float](c *call, round func([]T)) {
 	s := c.Operands[0].Shape
 	x, out, m := c.dense(c.Operands[0]), c.result(), c.l.mem
 	c.emit(s.Dim(0), c.l.grain(float64(4*s.Dim(1))), []operand{out}, []operand{x}, func(lo, hi int) {
-		kernels.ProductsOfOthers(elements[T](m, out), elements[T](m, x), s.Dim(1), round, lo, hi)
+		rowsOfOthers(elements[T](m, out), elements[T](m, x), s.Dim(1), round, lo, hi)
 	})
+}
+
+func rowsOfOthers[T kernels.Float](dst, x []T, n int, round func([]T), lo, hi int) {
+	w := workers.Get().(*worker)
+	kernels.ProductsOfOthers(dst, x, n, round, as[T](w.scratch.bytes(8*kernels.OthersRoom)), lo, hi)
+	workers.Put(w)
 }
 
 func cumprodGradient[T kernels.Float](c *call) {

@@ -32,6 +32,13 @@ var threaded = []struct{ name, text string }{
 	{"sums along rows and columns", `
 		%x = parameter "x" : f32[1500,190]
 		return sum(%x, [0]), sum(%x, [1]), softmax(%x, 1), logsumexp(%x, [0]), argmax(%x, 0), cumsum(%x, 0), cumsum(%x, 1), cumprod(%x, 1)`},
+	{"scans of 16-bit floats", `
+		%x = parameter "x" : bf16[1500,190]
+		%y = parameter "y" : f16[190,1500]
+		%a, %i = cummax(%x, 1)
+		%b, %j = cummin(%y, 1)
+		%c, %k = cummax(%y, 0)
+		return cumsum(%x, 0), cumsum(%y, 1), cumprod(%x, 1), %a, %i, %b, %j, %c, %k`},
 	{"deep products", `
 		%x = parameter "x" : f32[3,5000]
 		%y = parameter "y" : f32[5000,130]

@@ -20,7 +20,7 @@ func TestCummaxRows(t *testing.T) {
 func cummaxRows[T Number](t *testing.T, element func() T) {
 	t.Helper()
 	for n := 1; n < 40; n++ {
-		const rows = 7
+		const rows = 39 // more than go along together
 		x, turned := make([]T, rows*n), make([]T, rows*n)
 		for i := range x {
 			x[i] = element()

@@ -191,7 +191,7 @@ func TestScans(t *testing.T) {
 // TestScansAlongLines holds scans of lines that go along together against lines by themselves.
 func TestScansAlongLines(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 6))
-	for _, d := range [][3]int{{1, 5, 1}, {7, 3, 1}, {4, 1, 1}, {9, 6, 1}, {2, 4, 5}, {1, 3, 11}} {
+	for _, d := range [][3]int{{1, 5, 1}, {7, 3, 1}, {4, 1, 1}, {9, 6, 1}, {2, 4, 5}, {1, 3, 11}, {2, 5, 70}} {
 		outer, n, inner := d[0], d[1], d[2]
 		x, g, y := make([]float32, outer*n*inner), make([]float32, outer*n*inner), make([]float32, outer*n*inner)
 		for i := range x {

@@ -1,103 +1,101 @@
 package kernels
 
-import "unsafe"
-
 // The kernels of this file work along the middle of a tensor seen as
 // [outer, n, inner]. Their units are the outer·inner lines; lo and hi bound
 // them. dst and x may be the same slice.
 
 // Cumsum sets dst to the running sums of x: floats in float64, integers in int64.
 func Cumsum[R, T Number, A int64 | float64](dst []R, x []T, n, inner, lo, hi int) {
-	l := lo
-	if half := 0.5; A(half) != 0 && scansPairs[R](n, inner) {
-		for ; l+1 < hi; l += 2 {
-			p, q := l/inner*n*inner+l%inner, (l+1)/inner*n*inner+(l+1)%inner
-			var a, b A
+	if inner > 1 {
+		alongLanes(n, inner, lo, hi, func(p, lanes int) {
+			var sums [scanLanes]A
+			acc := sums[:lanes]
 			for range n {
-				a, b = a+A(x[p]), b+A(x[q])
-				dst[p], dst[q] = R(a), R(b)
-				p, q = p+inner, q+inner
+				to, from := dst[p:p+lanes], x[p:p+lanes]
+				for i, s := range acc {
+					s += A(from[i])
+					acc[i], to[i] = s, R(s)
+				}
+				p += inner
 			}
+		})
+		return
+	}
+	for half := 0.5; A(half) != 0 && lo+4 <= hi; lo += 4 { // integers are added at once
+		x0, x1, x2, x3 := fourRows(x, n, lo)
+		y0, y1, y2, y3 := fourRows(dst, n, lo)
+		var a, b, c, d A
+		for i := range n {
+			a, b, c, d = a+A(x0[i]), b+A(x1[i]), c+A(x2[i]), d+A(x3[i])
+			y0[i], y1[i], y2[i], y3[i] = R(a), R(b), R(c), R(d)
 		}
 	}
-	for ; l < hi; l++ {
-		p := l/inner*n*inner + l%inner
+	for ; lo < hi; lo++ {
+		to, from := dst[lo*n:(lo+1)*n], x[lo*n:(lo+1)*n]
 		var acc A
-		for range n {
-			acc += A(x[p])
-			dst[p] = R(acc)
-			p += inner
+		for i, v := range from {
+			acc += A(v)
+			to[i] = R(acc)
 		}
 	}
-}
-
-// scansPairs reports whether two lines are gone along together: what is computed waits for the element
-// before it, but not for that of another line. Long lines that lie apart wait for memory.
-func scansPairs[R Number](n, inner int) bool {
-	var x R
-	return inner > 1 || n*int(unsafe.Sizeof(x)) <= 8<<10
 }
 
 // Cumprod sets dst to the running products of x.
 func Cumprod[R, T Number, A int64 | float64](dst []R, x []T, n, inner, lo, hi int) {
-	l := lo
-	if scansPairs[R](n, inner) {
-		for ; l+1 < hi; l += 2 {
-			p, q := l/inner*n*inner+l%inner, (l+1)/inner*n*inner+(l+1)%inner
-			a, b := A(1), A(1)
-			for range n {
-				a, b = a*A(x[p]), b*A(x[q])
-				dst[p], dst[q] = R(a), R(b)
-				p, q = p+inner, q+inner
+	if inner > 1 {
+		alongLanes(n, inner, lo, hi, func(p, lanes int) {
+			var products [scanLanes]A
+			acc := products[:lanes]
+			for i := range acc {
+				acc[i] = 1
 			}
+			for range n {
+				to, from := dst[p:p+lanes], x[p:p+lanes]
+				for i, s := range acc {
+					s *= A(from[i])
+					acc[i], to[i] = s, R(s)
+				}
+				p += inner
+			}
+		})
+		return
+	}
+	for ; lo+4 <= hi; lo += 4 {
+		x0, x1, x2, x3 := fourRows(x, n, lo)
+		y0, y1, y2, y3 := fourRows(dst, n, lo)
+		a, b, c, d := A(1), A(1), A(1), A(1)
+		for i := range n {
+			a, b, c, d = a*A(x0[i]), b*A(x1[i]), c*A(x2[i]), d*A(x3[i])
+			y0[i], y1[i], y2[i], y3[i] = R(a), R(b), R(c), R(d)
 		}
 	}
-	for ; l < hi; l++ {
-		p := l/inner*n*inner + l%inner
+	for ; lo < hi; lo++ {
+		to, from := dst[lo*n:(lo+1)*n], x[lo*n:(lo+1)*n]
 		acc := A(1)
-		for range n {
-			acc *= A(x[p])
-			dst[p] = R(acc)
-			p += inner
+		for i, v := range from {
+			acc *= A(v)
+			to[i] = R(acc)
 		}
 	}
 }
 
-// ProductsOfOthers sets each of dst to the product of all others of its row of n elements of x: of those
-// before it and of those behind, which are rounded, by round too unless it is nil, before they are
-// multiplied. It goes along a row from both ends at once; rows are lo..hi-1.
-func ProductsOfOthers[T Float](dst, x []T, n int, round func([]T), lo, hi int) {
-	for r := lo; r < hi; r++ {
-		to, from := dst[r*n:(r+1)*n], x[r*n:(r+1)*n]
-		left, right := 1.0, 1.0
-		i, j := 0, n-1
-		for ; i < j; i, j = i+1, j-1 {
-			to[i], to[j] = T(left), T(right)
-			left, right = left*float64(from[i]), right*float64(from[j])
-		}
-		if i == j {
-			to[i] = 1 // which both of its products are multiplied with
-		}
-		if round != nil {
-			round(to)
-		}
-		var before, behind [256]T
-		for i < n {
-			k := min(n-i, len(before))
-			for t := range k {
-				before[t], behind[t] = T(left), T(right)
-				left, right = left*float64(from[i+t]), right*float64(from[j-t])
-			}
-			if round != nil {
-				round(before[:k])
-				round(behind[:k])
-			}
-			for t := range k {
-				to[i+t] *= before[t]
-				to[j-t] *= behind[t]
-			}
-			i, j = i+k, j-k
-		}
+// scanLanes is how many lines that lie beside each other are gone along together at most: lines of elements that
+// are apart, one by one, would read each cache line once for each of its elements. Of lines of adjacent elements
+// four are, since what is computed waits for the element before it, but not for that of another line.
+const scanLanes = 32
+
+// fourRows returns rows of n elements from the one on.
+func fourRows[T any](x []T, n, first int) (a, b, c, d []T) {
+	x = x[first*n:]
+	return x[:n], x[n:][:n], x[2*n:][:n], x[3*n:][:n]
+}
+
+// alongLanes calls f for groups of the lines lo..hi-1 that lie beside each other, with where the first begins.
+func alongLanes(n, inner, lo, hi int, f func(p, lanes int)) {
+	for lo < hi {
+		lanes := min(scanLanes, hi-lo, inner-lo%inner)
+		f(lo/inner*n*inner+lo%inner, lanes)
+		lo += lanes
 	}
 }
 
@@ -155,32 +153,44 @@ func cumprodGradientRows[T Float](dst, g, x, y []T, n int) {
 // Cummax sets values to the running maxima of x, or with least to the minima, and indices to where they
 // are; of equal ones the later, and a NaN stays the maximum.
 func Cummax[T Number](values []T, indices []int64, x []T, least bool, n, inner, lo, hi int) {
+	if n == 0 {
+		return
+	}
+	if inner > 1 {
+		cummaxLanes(values, indices, x, least, n, inner, lo, hi)
+		return
+	}
 	for l := lo; l < hi; l++ {
-		if inner == 1 && n > 0 {
-			row, places, from := values[l*n:(l+1)*n], indices[l*n:(l+1)*n], x[l*n:(l+1)*n]
-			if half := 0.5; T(half) != 0 {
-				cummaxRow(row, places, from, least)
-			} else {
-				cummaxIntegers(row, places, from, least)
-			}
-			continue
-		}
-		p := l/inner*n*inner + l%inner
-		var best T
-		at := int64(0)
-		for i := range n {
-			v := x[p]
-			more := v >= best
-			if least {
-				more = v <= best
-			}
-			if more || i == 0 || v != v {
-				best, at = v, int64(i)
-			}
-			values[p], indices[p] = best, at
-			p += inner
+		row, places, from := values[l*n:(l+1)*n], indices[l*n:(l+1)*n], x[l*n:(l+1)*n]
+		if half := 0.5; T(half) != 0 {
+			cummaxRow(row, places, from, least)
+		} else {
+			cummaxIntegers(row, places, from, least)
 		}
 	}
+}
+
+// cummaxLanes is Cummax of lines that lie beside each other.
+func cummaxLanes[T Number](values []T, indices []int64, x []T, least bool, n, inner, lo, hi int) {
+	alongLanes(n, inner, lo, hi, func(p, lanes int) {
+		var best [scanLanes]T
+		var at [scanLanes]int64
+		for i := range n {
+			from, to, places := x[p:p+lanes], values[p:p+lanes], indices[p:p+lanes]
+			for j, v := range from {
+				b := best[j%scanLanes]
+				more := v >= b
+				if least {
+					more = v <= b
+				}
+				if more || i == 0 || v != v {
+					b, best[j%scanLanes], at[j%scanLanes] = v, v, int64(i)
+				}
+				to[j], places[j] = b, at[j%scanLanes]
+			}
+			p += inner
+		}
+	})
 }
 
 // cummaxRow is Cummax of floats that adjoin. It looks for the end of each run that one of them rules, of
