@@ -107,9 +107,30 @@ func (t *Table[E]) check(at int64) {
 	}
 }
 
-// allCount reports whether a bag has no index but of rows that count. The table has so many.
-func (t *Table[E]) allCount(bag []int64, rows uint64) bool {
-	padding := uint64(t.Padding) // beyond all rows if there is none
+// sumWhole sets rows of dst to the sums of the first bags that have no index but of rows that count, and returns how many
+// those are; none if there is no kernel for it.
+func (t *Table[E]) sumWhole(dst any, indices, bounds []int64) int {
+	d, ok := dst.([]float32)
+	if !ok || t.Width == 0 {
+		return 0
+	}
+	n, rows, padding := 0, uint64(len(t.Rows)/t.Width), uint64(t.Padding) // padding is beyond all rows if there is none
+	for n+1 < len(bounds) && allCount(indices[bounds[n]:bounds[n+1]], rows, padding) {
+		n++
+	}
+	switch r := any(t.Rows).(type) {
+	case []float32:
+		vec.SumBags(d, r, t.Width, indices, bounds[:n+1])
+	case []vec.BF16:
+		vec.SumBags(d, r, t.Width, indices, bounds[:n+1])
+	case []vec.F16:
+		vec.SumBags(d, r, t.Width, indices, bounds[:n+1])
+	}
+	return n
+}
+
+// allCount reports whether all elements of a bag are rows, of so many, and none is the one that does not count.
+func allCount(bag []int64, rows, padding uint64) bool {
 	for _, at := range bag {
 		if uint64(at) >= rows || uint64(at) == padding {
 			return false
@@ -121,30 +142,39 @@ func (t *Table[E]) allCount(bag []int64, rows uint64) bool {
 // Sums sets rows lo..hi-1 of dst, [bags, width], to the sums of the rows of their bags, each times its
 // number in scales unless that is nil, and with sizes to their means.
 func Sums[A vec.Float, E vec.Element](dst []A, t *Table[E], indices, bounds []int64, scales []A, sizes []int64, lo, hi int) {
-	wide := make([]A, t.Width)
-	rows := uint64(len(t.Rows) / max(t.Width, 1))
+	var wide []A
 	for bag := lo; bag < hi; bag++ {
-		out, part := dst[bag*t.Width:][:t.Width], indices[bounds[bag]:bounds[bag+1]]
-		if scales != nil || !t.allCount(part, rows) || !sum(out, t.Rows, part) {
-			clear(out)
-			for i, at := range part {
-				row, ok := t.row(at)
-				if !ok {
-					continue
-				}
-				line := widened(wide, row)
-				if scales == nil {
-					add(out, line)
-					continue
-				}
-				for j, v := range line {
-					out[j] += v * scales[int(bounds[bag])+i]
-				}
+		if scales == nil {
+			bag += t.sumWhole(dst[bag*t.Width:], indices, bounds[bag:hi+1])
+			if bag == hi {
+				break
 			}
 		}
-		if sizes != nil && sizes[bag] > 1 {
+		if wide == nil {
+			wide = make([]A, t.Width)
+		}
+		out, first := dst[bag*t.Width:][:t.Width], bounds[bag]
+		clear(out)
+		for i, at := range indices[first:bounds[bag+1]] {
+			row, ok := t.row(at)
+			if !ok {
+				continue
+			}
+			line := widened(wide, row)
+			if scales == nil {
+				add(out, line)
+				continue
+			}
+			for j, v := range line {
+				out[j] += v * scales[int(first)+i]
+			}
+		}
+	}
+	for bag := lo; bag < hi && sizes != nil; bag++ {
+		if n := A(sizes[bag]); n > 1 {
+			out := dst[bag*t.Width:][:t.Width]
 			for j := range out {
-				out[j] /= A(sizes[bag])
+				out[j] /= n
 			}
 		}
 	}
@@ -157,23 +187,6 @@ func widened[A vec.Float, E vec.Element](room []A, row []E) []A {
 	}
 	vec.Load(room, row)
 	return room
-}
-
-// sum sets dst to the sum of rows, if there is a kernel for it.
-func sum[A vec.Float, E vec.Element](dst []A, rows []E, index []int64) bool {
-	d, ok := any(dst).([]float32)
-	if !ok {
-		return false
-	}
-	switch r := any(rows).(type) {
-	case []float32:
-		vec.SumRows(d, r, index)
-	case []vec.BF16:
-		vec.SumRows(d, r, index)
-	case []vec.F16:
-		vec.SumRows(d, r, index)
-	}
-	return true
 }
 
 // add adds a row to another.

@@ -157,43 +157,53 @@ func halvesNative(even, odd, x []float32) int {
 // goroutine.
 const rowsMost = 64 << 10
 
-// sumRowsNative does the columns of whole vectors, unless there are too many rows, and returns how many.
-func sumRowsNative[T float32 | BF16 | F16](dst []float32, rows []T, index []int64) int {
-	end := whole(len(dst))
-	each := end
-	if len(index)*end > rowsMost {
-		each = whole(rowsMost / len(index))
+// sumBagsNative does columns of whole vectors of some bags, and returns how many bags and columns those were: of one
+// bag or more, and of no columns where the first bag has too many rows for a call.
+func sumBagsNative[T float32 | BF16 | F16](dst []float32, rows []T, width int, index, bounds []int64) (bags, cols int) {
+	cols = whole(width)
+	for bags+1 < len(bounds) && (int(bounds[bags+1]-bounds[0])+bags+1)*cols <= rowsMost {
+		bags++
 	}
-	if each == 0 || len(index) == 0 {
-		return 0
+	if bags > 0 {
+		sumColumns(dst[:bags*width], rows, index, bounds[:bags+1], cols, width)
+		return bags, cols
 	}
-	for c := 0; c < end; c += each {
-		sumColumns(dst[c:min(c+each, end)], unsafe.Pointer(&rows[c]), T(0), index, len(dst))
+	each := whole(rowsMost / max(int(bounds[1]-bounds[0]), 1))
+	if each == 0 {
+		return 1, 0
 	}
-	return end
+	for c := 0; c < cols; c += each {
+		sumColumns(dst[c:width], rows[min(c, len(rows)):], index, bounds[:2], min(each, cols-c), width)
+	}
+	return 1, cols
 }
 
-// sumColumns is sumRowsNative of columns of rows of the type of kind.
-func sumColumns(dst []float32, rows unsafe.Pointer, kind any, index []int64, stride int) {
-	to, at, n, wide := &dst[0], &index[0], len(index), level == avx512
-	switch kind.(type) {
+// sumColumns sets the first columns of the rows of dst to the sums of bags, without a bound.
+func sumColumns[T float32 | BF16 | F16](dst []float32, rows []T, index, bounds []int64, cols, width int) {
+	bags := len(bounds) - 1
+	if cols == 0 {
+		return
+	}
+	_ = index[:bounds[bags]]
+	to, from, at, ends, wide := &dst[0], unsafe.Pointer(unsafe.SliceData(rows)), unsafe.SliceData(index), &bounds[0], level == avx512
+	switch any(T(0)).(type) {
 	case float32:
 		if wide {
-			sumRowsF32AVX512(to, (*float32)(rows), at, n, len(dst), stride)
+			sumBagsF32AVX512(to, (*float32)(from), at, ends, bags, cols, width, width)
 		} else {
-			sumRowsF32AVX2(to, (*float32)(rows), at, n, len(dst), stride)
+			sumBagsF32AVX2(to, (*float32)(from), at, ends, bags, cols, width, width)
 		}
 	case BF16:
 		if wide {
-			sumRowsBF16AVX512(to, (*uint16)(rows), at, n, len(dst), stride)
+			sumBagsBF16AVX512(to, (*uint16)(from), at, ends, bags, cols, width, width)
 		} else {
-			sumRowsBF16AVX2(to, (*uint16)(rows), at, n, len(dst), stride)
+			sumBagsBF16AVX2(to, (*uint16)(from), at, ends, bags, cols, width, width)
 		}
 	case F16:
 		if wide {
-			sumRowsF16AVX512(to, (*uint16)(rows), at, n, len(dst), stride)
+			sumBagsF16AVX512(to, (*uint16)(from), at, ends, bags, cols, width, width)
 		} else {
-			sumRowsF16AVX2(to, (*uint16)(rows), at, n, len(dst), stride)
+			sumBagsF16AVX2(to, (*uint16)(from), at, ends, bags, cols, width, width)
 		}
 	}
 }

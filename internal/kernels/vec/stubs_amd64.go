@@ -89,20 +89,23 @@ func mostAVX512(best *float32, x *float32, n int)
 //go:noescape
 func addAVX512(dst *float32, x *float32, y *float32, n int)
 
-// sumRowsF32AVX512 is SumRows of n rows that lie stride apart; width is a multiple of 16 above zero.
+// sumBagsF32AVX512 is SumBags of so many bags, whose bounds may be equal: of width columns, a multiple of 16 above zero, of
+// rows that lie stride apart and of dst, whose rows lie step apart.
 //
 //go:noescape
-func sumRowsF32AVX512(dst *float32, rows *float32, index *int64, n int, width int, stride int)
+func sumBagsF32AVX512(dst *float32, rows *float32, index *int64, bounds *int64, bags int, width int, step int, stride int)
 
-// sumRowsBF16AVX512 is SumRows of n rows that lie stride apart; width is a multiple of 16 above zero.
+// sumBagsBF16AVX512 is SumBags of so many bags, whose bounds may be equal: of width columns, a multiple of 16 above zero, of
+// rows that lie stride apart and of dst, whose rows lie step apart.
 //
 //go:noescape
-func sumRowsBF16AVX512(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
+func sumBagsBF16AVX512(dst *float32, rows *uint16, index *int64, bounds *int64, bags int, width int, step int, stride int)
 
-// sumRowsF16AVX512 is SumRows of n rows that lie stride apart; width is a multiple of 16 above zero.
+// sumBagsF16AVX512 is SumBags of so many bags, whose bounds may be equal: of width columns, a multiple of 16 above zero, of
+// rows that lie stride apart and of dst, whose rows lie step apart.
 //
 //go:noescape
-func sumRowsF16AVX512(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
+func sumBagsF16AVX512(dst *float32, rows *uint16, index *int64, bounds *int64, bags int, width int, step int, stride int)
 
 // scaleAVX2 sets dst to src·f, n > 0 elements, a multiple of 8.
 //
@@ -189,20 +192,23 @@ func mostAVX2(best *float32, x *float32, n int)
 //go:noescape
 func addAVX2(dst *float32, x *float32, y *float32, n int)
 
-// sumRowsF32AVX2 is SumRows of n rows that lie stride apart; width is a multiple of 8 above zero.
+// sumBagsF32AVX2 is SumBags of so many bags, whose bounds may be equal: of width columns, a multiple of 8 above zero, of
+// rows that lie stride apart and of dst, whose rows lie step apart.
 //
 //go:noescape
-func sumRowsF32AVX2(dst *float32, rows *float32, index *int64, n int, width int, stride int)
+func sumBagsF32AVX2(dst *float32, rows *float32, index *int64, bounds *int64, bags int, width int, step int, stride int)
 
-// sumRowsBF16AVX2 is SumRows of n rows that lie stride apart; width is a multiple of 8 above zero.
+// sumBagsBF16AVX2 is SumBags of so many bags, whose bounds may be equal: of width columns, a multiple of 8 above zero, of
+// rows that lie stride apart and of dst, whose rows lie step apart.
 //
 //go:noescape
-func sumRowsBF16AVX2(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
+func sumBagsBF16AVX2(dst *float32, rows *uint16, index *int64, bounds *int64, bags int, width int, step int, stride int)
 
-// sumRowsF16AVX2 is SumRows of n rows that lie stride apart; width is a multiple of 8 above zero.
+// sumBagsF16AVX2 is SumBags of so many bags, whose bounds may be equal: of width columns, a multiple of 8 above zero, of
+// rows that lie stride apart and of dst, whose rows lie step apart.
 //
 //go:noescape
-func sumRowsF16AVX2(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
+func sumBagsF16AVX2(dst *float32, rows *uint16, index *int64, bounds *int64, bags int, width int, step int, stride int)
 
 // halvesAVX2 sets even and odd to the elements at even and odd places of x, n > 0 each, a multiple of 8.
 //

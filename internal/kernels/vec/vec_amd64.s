@@ -1892,231 +1892,267 @@ loop:
 	VZEROUPPER
 	RET
 
-// func sumRowsF32AVX512(dst *float32, rows *float32, index *int64, n int, width int, stride int)
+// func sumBagsF32AVX512(dst *float32, rows *float32, index *int64, bounds *int64, bags int, width int, step int, stride int)
 // Requires: AVX, AVX512F
-TEXT ·sumRowsF32AVX512(SB), NOSPLIT, $0-48
+TEXT ·sumBagsF32AVX512(SB), NOSPLIT, $0-64
 	MOVQ dst+0(FP), AX
 	MOVQ rows+8(FP), CX
 	MOVQ index+16(FP), DX
-	MOVQ n+24(FP), BX
-	MOVQ width+32(FP), SI
-	MOVQ stride+40(FP), DI
+	MOVQ bounds+24(FP), BX
+	MOVQ bags+32(FP), SI
+	MOVQ step+48(FP), DI
+	MOVQ stride+56(FP), R8
+	SHLQ $0x02, R8
 	SHLQ $0x02, DI
 
+bags:
+	MOVQ width+40(FP), R12
+	MOVQ AX, R13
+	MOVQ CX, R14
+	MOVQ 8(BX), R10
+
 columns4:
-	CMPQ   SI, $0x00000040
+	CMPQ   R12, $0x00000040
 	JL     done4
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	XORQ   R8, R8
+	MOVQ   (BX), R9
 	JMP    test4
 
 rows4:
-	MOVQ   (DX)(R8*8), R9
-	IMULQ  DI, R9
-	ADDQ   CX, R9
-	VADDPS (R9), Z0, Z0
-	VADDPS 64(R9), Z1, Z1
-	VADDPS 128(R9), Z2, Z2
-	VADDPS 192(R9), Z3, Z3
-	INCQ   R8
+	MOVQ   (DX)(R9*8), R11
+	IMULQ  R8, R11
+	ADDQ   R14, R11
+	VADDPS (R11), Z0, Z0
+	VADDPS 64(R11), Z1, Z1
+	VADDPS 128(R11), Z2, Z2
+	VADDPS 192(R11), Z3, Z3
+	INCQ   R9
 
 test4:
-	CMPQ    R8, BX
+	CMPQ    R9, R10
 	JL      rows4
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	ADDQ    $0x00000100, AX
-	ADDQ    $0x00000100, CX
-	SUBQ    $0x00000040, SI
+	VMOVUPS Z0, (R13)
+	VMOVUPS Z1, 64(R13)
+	VMOVUPS Z2, 128(R13)
+	VMOVUPS Z3, 192(R13)
+	ADDQ    $0x00000100, R13
+	ADDQ    $0x00000100, R14
+	SUBQ    $0x00000040, R12
 	JMP     columns4
 
 done4:
 columns1:
-	CMPQ   SI, $0x00000010
+	CMPQ   R12, $0x00000010
 	JL     done1
 	VPXORD Z4, Z4, Z4
-	XORQ   R8, R8
+	MOVQ   (BX), R9
 	JMP    test1
 
 rows1:
-	MOVQ   (DX)(R8*8), R9
-	IMULQ  DI, R9
-	ADDQ   CX, R9
-	VADDPS (R9), Z4, Z4
-	INCQ   R8
+	MOVQ   (DX)(R9*8), R11
+	IMULQ  R8, R11
+	ADDQ   R14, R11
+	VADDPS (R11), Z4, Z4
+	INCQ   R9
 
 test1:
-	CMPQ    R8, BX
+	CMPQ    R9, R10
 	JL      rows1
-	VMOVUPS Z4, (AX)
-	ADDQ    $0x00000040, AX
-	ADDQ    $0x00000040, CX
-	SUBQ    $0x00000010, SI
+	VMOVUPS Z4, (R13)
+	ADDQ    $0x00000040, R13
+	ADDQ    $0x00000040, R14
+	SUBQ    $0x00000010, R12
 	JMP     columns1
 
 done1:
+	ADDQ $0x08, BX
+	ADDQ DI, AX
+	DECQ SI
+	JNE  bags
 	VZEROUPPER
 	RET
 
-// func sumRowsBF16AVX512(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
+// func sumBagsBF16AVX512(dst *float32, rows *uint16, index *int64, bounds *int64, bags int, width int, step int, stride int)
 // Requires: AVX, AVX512F
-TEXT ·sumRowsBF16AVX512(SB), NOSPLIT, $0-48
+TEXT ·sumBagsBF16AVX512(SB), NOSPLIT, $0-64
 	MOVQ dst+0(FP), AX
 	MOVQ rows+8(FP), CX
 	MOVQ index+16(FP), DX
-	MOVQ n+24(FP), BX
-	MOVQ width+32(FP), SI
-	MOVQ stride+40(FP), DI
-	SHLQ $0x01, DI
+	MOVQ bounds+24(FP), BX
+	MOVQ bags+32(FP), SI
+	MOVQ step+48(FP), DI
+	MOVQ stride+56(FP), R8
+	SHLQ $0x01, R8
+	SHLQ $0x02, DI
+
+bags:
+	MOVQ width+40(FP), R12
+	MOVQ AX, R13
+	MOVQ CX, R14
+	MOVQ 8(BX), R10
 
 columns4:
-	CMPQ   SI, $0x00000040
+	CMPQ   R12, $0x00000040
 	JL     done4
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	XORQ   R8, R8
+	MOVQ   (BX), R9
 	JMP    test4
 
 rows4:
-	MOVQ      (DX)(R8*8), R9
-	IMULQ     DI, R9
-	ADDQ      CX, R9
-	VPMOVZXWD (R9), Z4
+	MOVQ      (DX)(R9*8), R11
+	IMULQ     R8, R11
+	ADDQ      R14, R11
+	VPMOVZXWD (R11), Z4
 	VPSLLD    $0x10, Z4, Z4
 	VADDPS    Z4, Z0, Z0
-	VPMOVZXWD 32(R9), Z4
+	VPMOVZXWD 32(R11), Z4
 	VPSLLD    $0x10, Z4, Z4
 	VADDPS    Z4, Z1, Z1
-	VPMOVZXWD 64(R9), Z4
+	VPMOVZXWD 64(R11), Z4
 	VPSLLD    $0x10, Z4, Z4
 	VADDPS    Z4, Z2, Z2
-	VPMOVZXWD 96(R9), Z4
+	VPMOVZXWD 96(R11), Z4
 	VPSLLD    $0x10, Z4, Z4
 	VADDPS    Z4, Z3, Z3
-	INCQ      R8
+	INCQ      R9
 
 test4:
-	CMPQ    R8, BX
+	CMPQ    R9, R10
 	JL      rows4
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	ADDQ    $0x00000100, AX
-	ADDQ    $0x00000080, CX
-	SUBQ    $0x00000040, SI
+	VMOVUPS Z0, (R13)
+	VMOVUPS Z1, 64(R13)
+	VMOVUPS Z2, 128(R13)
+	VMOVUPS Z3, 192(R13)
+	ADDQ    $0x00000100, R13
+	ADDQ    $0x00000080, R14
+	SUBQ    $0x00000040, R12
 	JMP     columns4
 
 done4:
 columns1:
-	CMPQ   SI, $0x00000010
+	CMPQ   R12, $0x00000010
 	JL     done1
 	VPXORD Z5, Z5, Z5
-	XORQ   R8, R8
+	MOVQ   (BX), R9
 	JMP    test1
 
 rows1:
-	MOVQ      (DX)(R8*8), R9
-	IMULQ     DI, R9
-	ADDQ      CX, R9
-	VPMOVZXWD (R9), Z0
-	VPSLLD    $0x10, Z0, Z0
-	VADDPS    Z0, Z5, Z5
-	INCQ      R8
+	MOVQ      (DX)(R9*8), R11
+	IMULQ     R8, R11
+	ADDQ      R14, R11
+	VPMOVZXWD (R11), Z4
+	VPSLLD    $0x10, Z4, Z4
+	VADDPS    Z4, Z5, Z5
+	INCQ      R9
 
 test1:
-	CMPQ    R8, BX
+	CMPQ    R9, R10
 	JL      rows1
-	VMOVUPS Z5, (AX)
-	ADDQ    $0x00000040, AX
-	ADDQ    $0x00000020, CX
-	SUBQ    $0x00000010, SI
+	VMOVUPS Z5, (R13)
+	ADDQ    $0x00000040, R13
+	ADDQ    $0x00000020, R14
+	SUBQ    $0x00000010, R12
 	JMP     columns1
 
 done1:
+	ADDQ $0x08, BX
+	ADDQ DI, AX
+	DECQ SI
+	JNE  bags
 	VZEROUPPER
 	RET
 
-// func sumRowsF16AVX512(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
+// func sumBagsF16AVX512(dst *float32, rows *uint16, index *int64, bounds *int64, bags int, width int, step int, stride int)
 // Requires: AVX, AVX512F
-TEXT ·sumRowsF16AVX512(SB), NOSPLIT, $0-48
+TEXT ·sumBagsF16AVX512(SB), NOSPLIT, $0-64
 	MOVQ dst+0(FP), AX
 	MOVQ rows+8(FP), CX
 	MOVQ index+16(FP), DX
-	MOVQ n+24(FP), BX
-	MOVQ width+32(FP), SI
-	MOVQ stride+40(FP), DI
-	SHLQ $0x01, DI
+	MOVQ bounds+24(FP), BX
+	MOVQ bags+32(FP), SI
+	MOVQ step+48(FP), DI
+	MOVQ stride+56(FP), R8
+	SHLQ $0x01, R8
+	SHLQ $0x02, DI
+
+bags:
+	MOVQ width+40(FP), R12
+	MOVQ AX, R13
+	MOVQ CX, R14
+	MOVQ 8(BX), R10
 
 columns4:
-	CMPQ   SI, $0x00000040
+	CMPQ   R12, $0x00000040
 	JL     done4
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
-	XORQ   R8, R8
+	MOVQ   (BX), R9
 	JMP    test4
 
 rows4:
-	MOVQ      (DX)(R8*8), R9
-	IMULQ     DI, R9
-	ADDQ      CX, R9
-	VCVTPH2PS (R9), Z4
+	MOVQ      (DX)(R9*8), R11
+	IMULQ     R8, R11
+	ADDQ      R14, R11
+	VCVTPH2PS (R11), Z4
 	VADDPS    Z4, Z0, Z0
-	VCVTPH2PS 32(R9), Z4
+	VCVTPH2PS 32(R11), Z4
 	VADDPS    Z4, Z1, Z1
-	VCVTPH2PS 64(R9), Z4
+	VCVTPH2PS 64(R11), Z4
 	VADDPS    Z4, Z2, Z2
-	VCVTPH2PS 96(R9), Z4
+	VCVTPH2PS 96(R11), Z4
 	VADDPS    Z4, Z3, Z3
-	INCQ      R8
+	INCQ      R9
 
 test4:
-	CMPQ    R8, BX
+	CMPQ    R9, R10
 	JL      rows4
-	VMOVUPS Z0, (AX)
-	VMOVUPS Z1, 64(AX)
-	VMOVUPS Z2, 128(AX)
-	VMOVUPS Z3, 192(AX)
-	ADDQ    $0x00000100, AX
-	ADDQ    $0x00000080, CX
-	SUBQ    $0x00000040, SI
+	VMOVUPS Z0, (R13)
+	VMOVUPS Z1, 64(R13)
+	VMOVUPS Z2, 128(R13)
+	VMOVUPS Z3, 192(R13)
+	ADDQ    $0x00000100, R13
+	ADDQ    $0x00000080, R14
+	SUBQ    $0x00000040, R12
 	JMP     columns4
 
 done4:
 columns1:
-	CMPQ   SI, $0x00000010
+	CMPQ   R12, $0x00000010
 	JL     done1
 	VPXORD Z5, Z5, Z5
-	XORQ   R8, R8
+	MOVQ   (BX), R9
 	JMP    test1
 
 rows1:
-	MOVQ      (DX)(R8*8), R9
-	IMULQ     DI, R9
-	ADDQ      CX, R9
-	VCVTPH2PS (R9), Z0
-	VADDPS    Z0, Z5, Z5
-	INCQ      R8
+	MOVQ      (DX)(R9*8), R11
+	IMULQ     R8, R11
+	ADDQ      R14, R11
+	VCVTPH2PS (R11), Z4
+	VADDPS    Z4, Z5, Z5
+	INCQ      R9
 
 test1:
-	CMPQ    R8, BX
+	CMPQ    R9, R10
 	JL      rows1
-	VMOVUPS Z5, (AX)
-	ADDQ    $0x00000040, AX
-	ADDQ    $0x00000020, CX
-	SUBQ    $0x00000010, SI
+	VMOVUPS Z5, (R13)
+	ADDQ    $0x00000040, R13
+	ADDQ    $0x00000020, R14
+	SUBQ    $0x00000010, R12
 	JMP     columns1
 
 done1:
+	ADDQ $0x08, BX
+	ADDQ DI, AX
+	DECQ SI
+	JNE  bags
 	VZEROUPPER
 	RET
 
@@ -3776,231 +3812,267 @@ loop:
 	VZEROUPPER
 	RET
 
-// func sumRowsF32AVX2(dst *float32, rows *float32, index *int64, n int, width int, stride int)
+// func sumBagsF32AVX2(dst *float32, rows *float32, index *int64, bounds *int64, bags int, width int, step int, stride int)
 // Requires: AVX
-TEXT ·sumRowsF32AVX2(SB), NOSPLIT, $0-48
+TEXT ·sumBagsF32AVX2(SB), NOSPLIT, $0-64
 	MOVQ dst+0(FP), AX
 	MOVQ rows+8(FP), CX
 	MOVQ index+16(FP), DX
-	MOVQ n+24(FP), BX
-	MOVQ width+32(FP), SI
-	MOVQ stride+40(FP), DI
+	MOVQ bounds+24(FP), BX
+	MOVQ bags+32(FP), SI
+	MOVQ step+48(FP), DI
+	MOVQ stride+56(FP), R8
+	SHLQ $0x02, R8
 	SHLQ $0x02, DI
 
+bags:
+	MOVQ width+40(FP), R12
+	MOVQ AX, R13
+	MOVQ CX, R14
+	MOVQ 8(BX), R10
+
 columns4:
-	CMPQ   SI, $0x00000020
+	CMPQ   R12, $0x00000020
 	JL     done4
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	XORQ   R8, R8
+	MOVQ   (BX), R9
 	JMP    test4
 
 rows4:
-	MOVQ   (DX)(R8*8), R9
-	IMULQ  DI, R9
-	ADDQ   CX, R9
-	VADDPS (R9), Y0, Y0
-	VADDPS 32(R9), Y1, Y1
-	VADDPS 64(R9), Y2, Y2
-	VADDPS 96(R9), Y3, Y3
-	INCQ   R8
+	MOVQ   (DX)(R9*8), R11
+	IMULQ  R8, R11
+	ADDQ   R14, R11
+	VADDPS (R11), Y0, Y0
+	VADDPS 32(R11), Y1, Y1
+	VADDPS 64(R11), Y2, Y2
+	VADDPS 96(R11), Y3, Y3
+	INCQ   R9
 
 test4:
-	CMPQ    R8, BX
+	CMPQ    R9, R10
 	JL      rows4
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	SUBQ    $0x00000020, SI
+	VMOVUPS Y0, (R13)
+	VMOVUPS Y1, 32(R13)
+	VMOVUPS Y2, 64(R13)
+	VMOVUPS Y3, 96(R13)
+	ADDQ    $0x00000080, R13
+	ADDQ    $0x00000080, R14
+	SUBQ    $0x00000020, R12
 	JMP     columns4
 
 done4:
 columns1:
-	CMPQ   SI, $0x00000008
+	CMPQ   R12, $0x00000008
 	JL     done1
 	VXORPS Y0, Y0, Y0
-	XORQ   R8, R8
+	MOVQ   (BX), R9
 	JMP    test1
 
 rows1:
-	MOVQ   (DX)(R8*8), R9
-	IMULQ  DI, R9
-	ADDQ   CX, R9
-	VADDPS (R9), Y0, Y0
-	INCQ   R8
+	MOVQ   (DX)(R9*8), R11
+	IMULQ  R8, R11
+	ADDQ   R14, R11
+	VADDPS (R11), Y0, Y0
+	INCQ   R9
 
 test1:
-	CMPQ    R8, BX
+	CMPQ    R9, R10
 	JL      rows1
-	VMOVUPS Y0, (AX)
-	ADDQ    $0x00000020, AX
-	ADDQ    $0x00000020, CX
-	SUBQ    $0x00000008, SI
+	VMOVUPS Y0, (R13)
+	ADDQ    $0x00000020, R13
+	ADDQ    $0x00000020, R14
+	SUBQ    $0x00000008, R12
 	JMP     columns1
 
 done1:
+	ADDQ $0x08, BX
+	ADDQ DI, AX
+	DECQ SI
+	JNE  bags
 	VZEROUPPER
 	RET
 
-// func sumRowsBF16AVX2(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
+// func sumBagsBF16AVX2(dst *float32, rows *uint16, index *int64, bounds *int64, bags int, width int, step int, stride int)
 // Requires: AVX, AVX2
-TEXT ·sumRowsBF16AVX2(SB), NOSPLIT, $0-48
+TEXT ·sumBagsBF16AVX2(SB), NOSPLIT, $0-64
 	MOVQ dst+0(FP), AX
 	MOVQ rows+8(FP), CX
 	MOVQ index+16(FP), DX
-	MOVQ n+24(FP), BX
-	MOVQ width+32(FP), SI
-	MOVQ stride+40(FP), DI
-	SHLQ $0x01, DI
+	MOVQ bounds+24(FP), BX
+	MOVQ bags+32(FP), SI
+	MOVQ step+48(FP), DI
+	MOVQ stride+56(FP), R8
+	SHLQ $0x01, R8
+	SHLQ $0x02, DI
+
+bags:
+	MOVQ width+40(FP), R12
+	MOVQ AX, R13
+	MOVQ CX, R14
+	MOVQ 8(BX), R10
 
 columns4:
-	CMPQ   SI, $0x00000020
+	CMPQ   R12, $0x00000020
 	JL     done4
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	XORQ   R8, R8
+	MOVQ   (BX), R9
 	JMP    test4
 
 rows4:
-	MOVQ      (DX)(R8*8), R9
-	IMULQ     DI, R9
-	ADDQ      CX, R9
-	VPMOVZXWD (R9), Y4
+	MOVQ      (DX)(R9*8), R11
+	IMULQ     R8, R11
+	ADDQ      R14, R11
+	VPMOVZXWD (R11), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VADDPS    Y4, Y0, Y0
-	VPMOVZXWD 16(R9), Y4
+	VPMOVZXWD 16(R11), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VADDPS    Y4, Y1, Y1
-	VPMOVZXWD 32(R9), Y4
+	VPMOVZXWD 32(R11), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VADDPS    Y4, Y2, Y2
-	VPMOVZXWD 48(R9), Y4
+	VPMOVZXWD 48(R11), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VADDPS    Y4, Y3, Y3
-	INCQ      R8
+	INCQ      R9
 
 test4:
-	CMPQ    R8, BX
+	CMPQ    R9, R10
 	JL      rows4
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000040, CX
-	SUBQ    $0x00000020, SI
+	VMOVUPS Y0, (R13)
+	VMOVUPS Y1, 32(R13)
+	VMOVUPS Y2, 64(R13)
+	VMOVUPS Y3, 96(R13)
+	ADDQ    $0x00000080, R13
+	ADDQ    $0x00000040, R14
+	SUBQ    $0x00000020, R12
 	JMP     columns4
 
 done4:
 columns1:
-	CMPQ   SI, $0x00000008
+	CMPQ   R12, $0x00000008
 	JL     done1
 	VXORPS Y0, Y0, Y0
-	XORQ   R8, R8
+	MOVQ   (BX), R9
 	JMP    test1
 
 rows1:
-	MOVQ      (DX)(R8*8), R9
-	IMULQ     DI, R9
-	ADDQ      CX, R9
-	VPMOVZXWD (R9), Y1
+	MOVQ      (DX)(R9*8), R11
+	IMULQ     R8, R11
+	ADDQ      R14, R11
+	VPMOVZXWD (R11), Y1
 	VPSLLD    $0x10, Y1, Y1
 	VADDPS    Y1, Y0, Y0
-	INCQ      R8
+	INCQ      R9
 
 test1:
-	CMPQ    R8, BX
+	CMPQ    R9, R10
 	JL      rows1
-	VMOVUPS Y0, (AX)
-	ADDQ    $0x00000020, AX
-	ADDQ    $0x00000010, CX
-	SUBQ    $0x00000008, SI
+	VMOVUPS Y0, (R13)
+	ADDQ    $0x00000020, R13
+	ADDQ    $0x00000010, R14
+	SUBQ    $0x00000008, R12
 	JMP     columns1
 
 done1:
+	ADDQ $0x08, BX
+	ADDQ DI, AX
+	DECQ SI
+	JNE  bags
 	VZEROUPPER
 	RET
 
-// func sumRowsF16AVX2(dst *float32, rows *uint16, index *int64, n int, width int, stride int)
+// func sumBagsF16AVX2(dst *float32, rows *uint16, index *int64, bounds *int64, bags int, width int, step int, stride int)
 // Requires: AVX, F16C
-TEXT ·sumRowsF16AVX2(SB), NOSPLIT, $0-48
+TEXT ·sumBagsF16AVX2(SB), NOSPLIT, $0-64
 	MOVQ dst+0(FP), AX
 	MOVQ rows+8(FP), CX
 	MOVQ index+16(FP), DX
-	MOVQ n+24(FP), BX
-	MOVQ width+32(FP), SI
-	MOVQ stride+40(FP), DI
-	SHLQ $0x01, DI
+	MOVQ bounds+24(FP), BX
+	MOVQ bags+32(FP), SI
+	MOVQ step+48(FP), DI
+	MOVQ stride+56(FP), R8
+	SHLQ $0x01, R8
+	SHLQ $0x02, DI
+
+bags:
+	MOVQ width+40(FP), R12
+	MOVQ AX, R13
+	MOVQ CX, R14
+	MOVQ 8(BX), R10
 
 columns4:
-	CMPQ   SI, $0x00000020
+	CMPQ   R12, $0x00000020
 	JL     done4
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
-	XORQ   R8, R8
+	MOVQ   (BX), R9
 	JMP    test4
 
 rows4:
-	MOVQ      (DX)(R8*8), R9
-	IMULQ     DI, R9
-	ADDQ      CX, R9
-	VCVTPH2PS (R9), Y4
+	MOVQ      (DX)(R9*8), R11
+	IMULQ     R8, R11
+	ADDQ      R14, R11
+	VCVTPH2PS (R11), Y4
 	VADDPS    Y4, Y0, Y0
-	VCVTPH2PS 16(R9), Y4
+	VCVTPH2PS 16(R11), Y4
 	VADDPS    Y4, Y1, Y1
-	VCVTPH2PS 32(R9), Y4
+	VCVTPH2PS 32(R11), Y4
 	VADDPS    Y4, Y2, Y2
-	VCVTPH2PS 48(R9), Y4
+	VCVTPH2PS 48(R11), Y4
 	VADDPS    Y4, Y3, Y3
-	INCQ      R8
+	INCQ      R9
 
 test4:
-	CMPQ    R8, BX
+	CMPQ    R9, R10
 	JL      rows4
-	VMOVUPS Y0, (AX)
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS Y3, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000040, CX
-	SUBQ    $0x00000020, SI
+	VMOVUPS Y0, (R13)
+	VMOVUPS Y1, 32(R13)
+	VMOVUPS Y2, 64(R13)
+	VMOVUPS Y3, 96(R13)
+	ADDQ    $0x00000080, R13
+	ADDQ    $0x00000040, R14
+	SUBQ    $0x00000020, R12
 	JMP     columns4
 
 done4:
 columns1:
-	CMPQ   SI, $0x00000008
+	CMPQ   R12, $0x00000008
 	JL     done1
 	VXORPS Y0, Y0, Y0
-	XORQ   R8, R8
+	MOVQ   (BX), R9
 	JMP    test1
 
 rows1:
-	MOVQ      (DX)(R8*8), R9
-	IMULQ     DI, R9
-	ADDQ      CX, R9
-	VCVTPH2PS (R9), Y1
+	MOVQ      (DX)(R9*8), R11
+	IMULQ     R8, R11
+	ADDQ      R14, R11
+	VCVTPH2PS (R11), Y1
 	VADDPS    Y1, Y0, Y0
-	INCQ      R8
+	INCQ      R9
 
 test1:
-	CMPQ    R8, BX
+	CMPQ    R9, R10
 	JL      rows1
-	VMOVUPS Y0, (AX)
-	ADDQ    $0x00000020, AX
-	ADDQ    $0x00000010, CX
-	SUBQ    $0x00000008, SI
+	VMOVUPS Y0, (R13)
+	ADDQ    $0x00000020, R13
+	ADDQ    $0x00000010, R14
+	SUBQ    $0x00000008, R12
 	JMP     columns1
 
 done1:
+	ADDQ $0x08, BX
+	ADDQ DI, AX
+	DECQ SI
+	JNE  bags
 	VZEROUPPER
 	RET
 

@@ -195,7 +195,7 @@ func main() {
 		s.greater(true)
 		s.most()
 		s.add()
-		s.sumRows()
+		s.sumBags()
 	}
 	halves()
 	for _, k := range kinds {

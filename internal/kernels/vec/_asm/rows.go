@@ -29,17 +29,25 @@ var rowKinds = []struct {
 	}},
 }
 
-// sumRows writes the sums of rows: columns by four vectors at a time as long as there are so many, for
-// each of which all rows are gone through.
-func (s *isa) sumRows() {
+// sumBags writes the sums of rows of bags, one after another: columns by four vectors at a time as long as there are so
+// many, for each of which all rows of a bag are gone through.
+func (s *isa) sumBags() {
 	for _, k := range rowKinds {
-		name := "sumRows" + k.name + s.suffix
-		TEXT(name, NOSPLIT, fmt.Sprintf("func(dst *float32, rows *%s, index *int64, n, width, stride int)", k.elem))
-		Doc(fmt.Sprintf("%s is SumRows of n rows that lie stride apart; width is a multiple of %d above zero.", name, s.lanes))
+		name := "sumBags" + k.name + s.suffix
+		TEXT(name, NOSPLIT, fmt.Sprintf("func(dst *float32, rows *%s, index, bounds *int64, bags, width, step, stride int)", k.elem))
+		Doc(fmt.Sprintf("%s is SumBags of so many bags, whose bounds may be equal: of width columns, a multiple of %d above zero, of", name, s.lanes),
+			"rows that lie stride apart and of dst, whose rows lie step apart.")
 		Pragma("noescape")
-		dst, rows, index, n, left, each := param("dst"), param("rows"), param("index"), param("n"), param("width"), param("stride")
-		at, row := GP64(), GP64()
+		dst, rows, index, bounds, bags := param("dst"), param("rows"), param("index"), param("bounds"), param("bags")
+		step, each := param("step"), param("stride")
+		at, end, row, left, to, from := GP64(), GP64(), GP64(), GP64(), GP64(), GP64()
 		SHLQ(Imm(k.shift), each)
+		SHLQ(Imm(2), step)
+		Label("bags")
+		Load(Param("width"), left)
+		MOVQ(dst, to)
+		MOVQ(rows, from)
+		MOVQ(Mem{Base: bounds, Disp: 8}, end)
 		for _, vectors := range []int{4, 1} {
 			label := func(what string) string { return fmt.Sprintf("%s%d", what, vectors) }
 			Label(label("columns"))
@@ -54,28 +62,32 @@ func (s *isa) sumRows() {
 					VXORPS(sums[i], sums[i], sums[i])
 				}
 			}
-			XORQ(at, at)
+			MOVQ(Mem{Base: bounds}, at)
 			JMP(LabelRef(label("test")))
 			Label(label("rows"))
 			MOVQ(Mem{Base: index, Index: at, Scale: 8}, row)
 			IMULQ(each, row)
-			ADDQ(rows, row)
+			ADDQ(from, row)
 			for i, sum := range sums {
 				k.add(s, Mem{Base: row, Disp: i * s.lanes << k.shift}, sum)
 			}
 			INCQ(at)
 			Label(label("test"))
-			CMPQ(at, n)
+			CMPQ(at, end)
 			JL(LabelRef(label("rows")))
 			for i, sum := range sums {
-				VMOVUPS(sum, Mem{Base: dst, Disp: i * s.bytes()})
+				VMOVUPS(sum, Mem{Base: to, Disp: i * s.bytes()})
 			}
-			ADDQ(U32(uint32(vectors*s.bytes())), dst)
-			ADDQ(U32(uint32(vectors*s.lanes<<k.shift)), rows)
+			ADDQ(U32(uint32(vectors*s.bytes())), to)
+			ADDQ(U32(uint32(vectors*s.lanes<<k.shift)), from)
 			SUBQ(U32(uint32(vectors*s.lanes)), left)
 			JMP(LabelRef(label("columns")))
 			Label(label("done"))
 		}
+		ADDQ(Imm(8), bounds)
+		ADDQ(step, dst)
+		DECQ(bags)
+		JNE(LabelRef("bags"))
 		VZEROUPPER()
 		RET()
 	}
