@@ -25,9 +25,21 @@ func (e *epilogue[A]) none(biased bool) bool {
 	return (e.colBias == nil || biased) && e.rowBias == nil && e.rowScale == nil && e.residual.data == nil && e.act == Identity && e.finish == nil
 }
 
-// apply finishes a piece of a row that has the sum of products, beta's part, and
-// perhaps the columns' bias. tmp is scratch of the same length.
-func (e *epilogue[A]) apply(kn *kernel[A], row, col int, x, tmp []A, biased bool) {
+// finishTogether is how many elements of short rows are finished as if they were one row, since calling what finishes
+// them takes as long as a hundred elements.
+const finishTogether = 512
+
+// alike reports whether all rows of n elements are finished alike, so that several of them may be finished as one.
+func (e *epilogue[A]) alike(n int) bool {
+	return e.rowBias == nil && e.rowScale == nil && e.finish == nil && (e.residual.data == nil || e.residual.adjoins(n))
+}
+
+// adjoins reports whether rows of n elements are one after the other.
+func (o *anyOperand) adjoins(n int) bool { return o.rs == n && o.cs == 1 }
+
+// apply finishes a piece of a row that has the sum of products, beta's part, and the columns' bias unless that is given.
+// tmp is scratch of the same length.
+func (e *epilogue[A]) apply(kn *kernel[A], row, col int, x, tmp, bias []A) {
 	if e.rowScale != nil {
 		scale(x, e.rowScale[row])
 	}
@@ -37,9 +49,9 @@ func (e *epilogue[A]) apply(kn *kernel[A], row, col int, x, tmp []A, biased bool
 			x[i] += v
 		}
 	}
-	var bias, res []A
-	if e.colBias != nil && !biased {
-		bias = e.colBias[col : col+len(x)]
+	var res []A
+	if bias != nil {
+		bias = bias[:len(x)]
 	}
 	if r := &e.residual; r.data != nil {
 		res = rowOf(r, row, col, tmp[:len(x)])

@@ -410,19 +410,33 @@ func (s *state[A]) finish(w *scratch[A], out []A, ldc, r0, r1, j0, j1 int) {
 	if s.plan.direct && s.post.none(s.plan.biased) {
 		return
 	}
-	n := j1 - j0
-	w.row = grown(w.row, n)
-	for r := r0; r < r1; r++ {
-		x := out[(r-r0)*ldc:][:n]
+	n, together := j1-j0, 1
+	if ldc == n && s.c.adjoins(n) && s.post.alike(n) {
+		together = max(1, min(finishTogether/max(n, 1), r1-r0))
+	}
+	var bias []A
+	if s.post.colBias != nil && !s.plan.biased {
+		if bias = s.post.colBias[j0:j1]; together > 1 {
+			w.bias = grown(w.bias, together*n)
+			for i := range together {
+				copy(w.bias[i*n:], bias)
+			}
+			bias = w.bias
+		}
+	}
+	w.row = grown(w.row, together*n)
+	for r := r0; r < r1; r += together {
+		size := min(together, r1-r) * n
+		x := out[(r-r0)*ldc:][:size]
 		if s.scalesLater() {
 			scale(x, s.alpha)
 		}
 		if !s.plan.direct && s.post.beta != 0 {
-			for i, v := range rowOf(&s.c, r, j0, w.row[:n]) {
+			for i, v := range rowOf(&s.c, r, j0, w.row[:size]) {
 				x[i] += s.post.beta * v
 			}
 		}
-		s.post.apply(s.kernel, r, j0, x, w.row, s.plan.biased)
+		s.post.apply(s.kernel, r, j0, x, w.row, bias)
 		s.store(r, j0, x, w.row)
 	}
 }

@@ -29,10 +29,10 @@ type state[A Float] struct {
 }
 
 // scratch is what a goroutine needs beside: a block of packed columns, results
-// on their way to a strided or 16-bit matrix, the edge of a tile, and 16-bit
-// elements on their way into a panel.
+// on their way to a strided or 16-bit matrix, the edge of a tile, 16-bit
+// elements on their way into a panel, and the columns' bias of several rows.
 type scratch[A Float] struct {
-	panels, block, row, edge, wide []A
+	panels, block, row, edge, wide, bias []A
 }
 
 // pools are of states and scratch by type.
