@@ -268,6 +268,10 @@ func (g *gen) encode(o *vop, pos int32) {
 		g.scalars[o.scalar-1]()
 		return
 	}
+	if o.ends {
+		g.encodeEnd(o, pos)
+		return
+	}
 	inst := x64.Inst{Op: o.op, Len: max(o.len, 16), EVEX: g.evex(), V: x64.NoReg, Mask: x64.NoReg, Imm: o.imm, Zero: o.zero}
 	// A tied source that is used again is copied. The copy must not overwrite another source, so
 	// the others are loaded first and keep their registers until then.

@@ -57,6 +57,8 @@ type vop struct {
 	// scalar emits code on the scratch registers, if not 0: the number, plus 1, of a function among
 	// the scalars of gen. op is NoOp.
 	scalar int32
+	// ends says that this is a store of a tail (ends.go).
+	ends bool
 	// loops says that a loop begins here, in whose turns no val is in a register at first.
 	loops bool
 	// next has, for t, a, b and c and for dst, the next op of the region that uses
@@ -73,6 +75,7 @@ type place struct {
 	disp   int32   // from the operand's element in this column
 	col    bool    // the operand moves with the column
 	masked bool    // only the lanes of the tail are touched
+	ends   bool    // the vector with which the row ends
 	free   bool    // the operand moves by a stride of its own, from column + disp
 	mem    x64.Mem // where arg is negative
 }
@@ -101,14 +104,16 @@ type gen struct {
 	args      []x64.Reg // pointer register of each operand, NoReg if in memory
 	rows      x64.Reg   // rows still to do, NoReg if in memory
 
-	short  bool       // rows are taken several at a time
-	tail   bool       // this region is for less than a vector
-	rest   bool       // this region is for the rows that are left, where rows are taken several at a time
-	stream bool       // this region may store past the cache
-	final  bool       // this region is a Final
-	unit   int        // which copy of the body is lowered
-	now    loop.Value // the instruction that is lowered
-	tails  [2]val     // the lanes of the tail: as a mask, and with AVX2 as lanes of 64 bits
+	short  bool        // rows are taken several at a time
+	tail   bool        // this region is for less than a vector
+	behind bool        // and may have a vector of the row before it
+	rest   bool        // this region is for the rows that are left, where rows are taken several at a time
+	stream bool        // this region may store past the cache
+	final  bool        // this region is a Final
+	unit   int         // which copy of the body is lowered
+	now    loop.Value  // the instruction that is lowered
+	stored map[int]val // by argument: what is stored last, where all vectors of a row are in a line
+	tails  [2]val      // the lanes of the tail: as a mask, and with AVX2 as lanes of 64 bits
 
 	uniform []bool // by Value: the same for a whole row
 	loose   []bool // by Value: not wrapped

@@ -142,13 +142,13 @@ func (g *gen) lastTwo(p *pass) {
 	folds := make([][][]val, len(p.reds))
 	g.unit = 0
 	g.bodyOf(p, folds)
-	g.unit, g.tail = 1, true
+	g.unit, g.tail, g.behind = 1, true, true
 	g.startTail()
 	g.bodyOf(p, folds)
 	for i, r := range p.reds {
 		g.accumulate(r, folds[i])
 	}
-	g.unit, g.tail = 0, false
+	g.unit, g.tail, g.behind = 0, false, false
 }
 
 // bodyOf lowers one copy and adds what it gives to reductions.

@@ -11,14 +11,15 @@ import (
 
 // The spill memory begins with what the scalar code keeps; slots follow.
 const (
-	atPointers = 0                                         // where each operand's row is
-	atRows     = atPointers + loop.MaxArgs*8               // rows still to do
-	atIndex    = atRows + 8                                // index of the row's first element
-	atTail     = atIndex + 8                               // elements of the tail
-	atFault    = atTail + 8                                // 1 more than the instruction that divided by zero
-	atPlanes   = atFault + 8                               // grids still to do
-	atPlane    = atPlanes + 8                              // where each operand's grid is
-	atBounce   = (atPlane + loop.MaxArgs*8 + 63) / 64 * 64 // a vector on its way to or from single elements
+	atPointers = 0                              // where each operand's row is
+	atRows     = atPointers + loop.MaxArgs*8    // rows still to do
+	atIndex    = atRows + 8                     // index of the row's first element
+	atTail     = atIndex + 8                    // elements of the tail
+	atFault    = atTail + 8                     // 1 more than the instruction that divided by zero
+	atPlanes   = atFault + 8                    // grids still to do
+	atPlane    = atPlanes + 8                   // where each operand's grid is
+	atInPlace  = atPlane + loop.MaxArgs*8       // whether a result lies in the memory of an operand
+	atBounce   = (atInPlace + 8 + 63) / 64 * 64 // a vector on its way to or from single elements
 	atSlots    = atBounce + 64
 )
 
@@ -52,6 +53,11 @@ func (g *gen) address(at addr) x64.Mem {
 		g.asm.IMulLoad(x64.RAX, inFrame(frameCol+8*int32(p.arg)))
 		g.asm.Arith(x64.Add, x64.RAX, g.pointer(p.arg, x64.RBX))
 		return x64.At(x64.RAX, 0)
+	}
+	if p.ends {
+		g.asm.MovLoad(x64.RAX, inFrame(frameCols))
+		size := g.k.Args[p.arg].DType.Size()
+		return x64.Mem{Base: g.pointer(p.arg, x64.RBX), Index: x64.RAX, Scale: uint8(size), Disp: int32(-g.lanes * size)}
 	}
 	m := x64.At(g.pointer(p.arg, x64.RAX), p.disp)
 	if p.col {
@@ -309,6 +315,8 @@ func (g *gen) write(arg int, v val) {
 	case stride == loop.Free || (g.tail && g.singlyStored(size)):
 		g.add(vop{op: x64.MOVUPSst, len: whole, b: v, mem: bounce, store: true})
 		g.moveSingly(arg, true)
+	case g.joins(arg):
+		g.writeEnd(arg, size, p, v)
 	case g.tail && g.evex():
 		g.places[p].masked = true
 		g.add(vop{op: maskedStores[size], len: whole, b: v, mem: p, store: true})
@@ -330,6 +338,9 @@ func (g *gen) write(arg int, v val) {
 			op = x64.MOVNTPS
 		}
 		g.add(vop{op: op, len: whole, b: v, mem: p, store: true})
+		if g.stored != nil {
+			g.stored[arg] = v
+		}
 	}
 }
 

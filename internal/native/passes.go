@@ -17,6 +17,7 @@ type regions struct {
 	main, stream, single, tail region
 	pair                       region // two copies, where main has more and vectors are taken two at a time
 	last                       region // a copy and the tail, where vectors are taken two at a time
+	stores                     []int  // the operands whose tails may be stored with the vector before them
 	finals                     region
 }
 
@@ -50,12 +51,13 @@ func (g *gen) lowerPass(p *pass) *regions {
 			g.stream = false
 		}
 	}
-	g.tail = true
+	g.tail, g.behind = true, true
 	r.tail = g.capture(func() {
 		g.startTail()
 		g.body(p, 1)
 	})
-	g.tail = false
+	r.stores = g.joinedStores(p.Body)
+	g.tail, g.behind = false, false
 	if paired {
 		r.last = g.capture(func() { g.lastTwo(p) })
 	}
@@ -129,6 +131,7 @@ func (g *gen) alongColumns(passes []*pass) {
 	once := len(passes) == 1 // then what is pinned stays so for all rows
 	g.rewind()
 	g.keepRemainder()
+	g.keepInPlace(all)
 	if once {
 		g.pinFor(passes[0], all[0].main, all[0].held)
 	}
@@ -155,6 +158,7 @@ func (g *gen) overAll(passes []*pass) {
 		r := g.lowerPass(p)
 		g.rewind()
 		g.keepRemainder()
+		g.keepInPlace([]*regions{r})
 		g.pinFor(p, r.main, r.held)
 		g.flush(r.start)
 		g.rowLoop(func() {

@@ -24,13 +24,15 @@ func (g *gen) alongWhole(p *pass) {
 	hoisted := g.capture(func() { g.hoist(p) })
 	_, held := g.copiesOf(g.capture(func() { g.body(p, 1) }))
 	row := g.capture(func() {
+		g.stored = map[int]val{}
 		g.body(p, vectors)
 		if rest > 0 {
-			g.unit, g.tail = vectors, true
+			g.unit, g.tail, g.behind = vectors, true, true
 			g.startTail()
 			g.bodyOf(p, nil)
-			g.unit, g.tail = 0, false
+			g.unit, g.tail, g.behind = 0, false, false
 		}
+		g.stored = nil
 	})
 	g.rewind()
 	g.keepRemainder()

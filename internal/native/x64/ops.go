@@ -152,6 +152,7 @@ const (
 	PERMQV
 	PERMT2D
 	PERMT2Q
+	PERMT2W
 	SHUFF64X2
 	EXTRACTI128
 	INSERTI128
@@ -270,7 +271,8 @@ var ops = [numOps]enc{
 	SHUFPS: {"shufps", 0, 1, 0xc6, 0, 0, 0, 0, hasImm}, PERMQ: {"permq", 1, 3, 0x00, 1, 1, 0, 0, hasImm},
 	PERMQV:  {"permq", 1, 2, 0x36, 0, 1, 0, 0, onlyEVEX},
 	PERMT2D: {"permt2d", 1, 2, 0x7e, 0, 0, 0, 0, onlyEVEX}, PERMT2Q: {"permt2q", 1, 2, 0x7e, 0, 1, 0, 0, onlyEVEX},
-	PERMD: {"permd", 1, 2, 0x36, 0, 0, 0, 0, 0}, SHUFF64X2: {"shuff64x2", 1, 3, 0x23, 0, 1, 0, 0, onlyEVEX | hasImm},
+	PERMT2W: {"permt2w", 1, 2, 0x7d, 0, 1, 0, 0, onlyEVEX},
+	PERMD:   {"permd", 1, 2, 0x36, 0, 0, 0, 0, 0}, SHUFF64X2: {"shuff64x2", 1, 3, 0x23, 0, 1, 0, 0, onlyEVEX | hasImm},
 	EXTRACTI128:  {"extracti128", 1, 3, 0x39, 0, 0, 0, 0, onlyVEX | hasImm | noMem | fixed256},
 	INSERTI128:   {"inserti128", 1, 3, 0x38, 0, 0, 0, 0, onlyVEX | hasImm | fixed256},
 	EXTRACTI64X4: {"extracti64x4", 1, 3, 0x3b, 0, 1, 0, 0, onlyEVEX | hasImm | noMem},

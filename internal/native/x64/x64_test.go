@@ -111,6 +111,7 @@ func singles(add func(text string, in Inst)) {
 	add("vcvttsd2si (%r10,%rcx,2), %rax", Inst{Op: CVTTSD2SI, Len: 16, Reg: RAX, V: NoReg, Mem: m})
 	add("vpermq $8, %ymm4, %ymm12", Inst{Op: PERMQ, Len: 32, Reg: 12, V: NoReg, RM: 4, Imm: 8})
 	add("vpermq %zmm3, %zmm22, %zmm12", Inst{Op: PERMQV, Len: 64, EVEX: true, Reg: 12, V: 22, RM: 3})
+	add("vpermt2w %ymm3, %ymm22, %ymm12", Inst{Op: PERMT2W, Len: 32, EVEX: true, Reg: 12, V: 22, RM: 3})
 	add("vpermt2d %zmm3, %zmm22, %zmm12", Inst{Op: PERMT2D, Len: 64, EVEX: true, Reg: 12, V: 22, RM: 3})
 	add("vpermt2q (%r10,%rcx,2), %ymm22, %ymm12", Inst{Op: PERMT2Q, Len: 32, EVEX: true, Reg: 12, V: 22, Mem: m})
 	add("vpgatherdd (%rax,%zmm21,1), %zmm3{%k1}", Inst{Op: PGATHERDD, Len: 64, EVEX: true, Reg: 3, V: NoReg, Mask: 1, Mem: &Mem{Base: RAX, Index: 21, Scale: 1}})
