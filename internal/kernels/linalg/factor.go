@@ -137,6 +137,11 @@ func solveTriangular(a ir.Args) kernel {
 			transpose(out[0], in[2], n, m)
 			return nil
 		}
+		if left && n == 1 || !left && m == 1 { // then a row is a column
+			copy(out[0], in[1])
+			dense.SolveVector(in[0], rank, out[0], upper, unit, !left)
+			return nil
+		}
 		t, x := room.From(in[0], rank, rank), room.From(in[1], m, n)
 		if left {
 			dense.Solve(t, x, upper, unit)

@@ -36,7 +36,10 @@ func solveFactored(a ir.Args) kernel {
 		rows, cols, adjoint = cols, rows, !adjoint
 	}
 	solve := solveSmall
-	if n > dense.Small || cols > 2*dense.Small {
+	switch {
+	case n > dense.Small && cols == 1:
+		solve = solveVector
+	case n > dense.Small || cols > 2*dense.Small:
 		solve = solveLarge
 	}
 	return func(room *dense.Room, in, out [][]float64) error {
@@ -99,6 +102,12 @@ func solveSmall(_ *dense.Room, lu []float64, n int, x []float64, cols int, trans
 	}
 	dense.SmallSolve(lu, n, n, 1, x, cols, false, true)
 	dense.SmallSolve(lu, n, n, 1, x, cols, true, false)
+}
+
+// solveVector is solveSmall of a column.
+func solveVector(_ *dense.Room, lu []float64, n int, x []float64, _ int, transposed bool) {
+	dense.SolveVector(lu, n, x, transposed, !transposed, transposed)
+	dense.SolveVector(lu, n, x, !transposed, transposed, transposed)
 }
 
 // solveLarge is solveSmall by blocks.
