@@ -62,7 +62,7 @@ func sortedPlaces[T Number](x []T, line int, descending bool) []int {
 
 func equalBits[T Number](a, b T) bool { return sameBits(float64(a), float64(b)) }
 
-var orderLengths = []int{0, 1, 2, 15, 16, 17, 33, bucketLeast - 1, bucketLeast, 100, bucketMost, radixLeast - 1, radixLeast, 3000}
+var orderLengths = []int{0, 1, 2, 15, 16, 17, 33, bytesLeast - 1, bytesLeast, bucketLeast - 1, bucketLeast, 100, bucketMost, radixLeast - 1, radixLeast, 3000}
 
 func eachLine(t *testing.T, f func(t *testing.T, rng *rand.Rand, kind string, n int, descending bool)) {
 	for _, kind := range []string{"mixed", "wide", "equal", "rising"} {

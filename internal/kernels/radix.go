@@ -8,6 +8,8 @@ const (
 	digits    = 1 << digitBits
 	// radixLeast is from how many keys on counting digits is faster than comparing.
 	radixLeast = 768
+	// bytesLeast is from how many packed keys on counting bytes is: there are fewer counts to add up than of digits.
+	bytesLeast = 40
 )
 
 // starts turns the counts of a digit into where each begins. It reports whether
@@ -44,6 +46,35 @@ func radixPacked(k, spare []uint64) []uint64 {
 			d := x >> shift & (digits - 1)
 			spare[c[d]] = x
 			c[d]++
+		}
+		k, spare = spare, k
+	}
+	return k
+}
+
+// radixByBytes is radixPacked of fewer keys than radixLeast.
+func radixByBytes(k, spare []uint64) []uint64 {
+	var counts [4][256]uint16
+	for _, x := range k {
+		counts[0][uint8(x>>32)]++
+		counts[1][uint8(x>>40)]++
+		counts[2][uint8(x>>48)]++
+		counts[3][uint8(x>>56)]++
+	}
+	for pass := range counts {
+		c, shift := &counts[pass], 32+8*pass
+		if int(c[uint8(k[0]>>shift)]) == len(k) {
+			continue
+		}
+		at := uint16(0)
+		for d, n := range c {
+			c[d] = at
+			at += n
+		}
+		for _, x := range k {
+			p := &c[uint8(x>>shift)]
+			spare[*p] = x
+			*p++
 		}
 		k, spare = spare, k
 	}

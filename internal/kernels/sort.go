@@ -2,7 +2,7 @@ package kernels
 
 import (
 	"math"
-	"slices"
+	"math/bits"
 	"unsafe"
 )
 
@@ -55,11 +55,33 @@ func sortPacked[T Number](x []T, n, inner int, descending bool, keys []uint64) [
 		k[i] = uint64(sortKey32(x[p], descending))<<32 | uint64(uint32(i))
 		p += inner
 	}
-	if n < radixLeast {
-		slices.Sort(k)
-		return k
+	switch {
+	case n < bytesLeast:
+		spare := keys[n : 2*n]
+		places := rank(k)
+		for i, at := range places[:n] {
+			spare[at] = k[i]
+		}
+		return spare
+	case n < radixLeast:
+		return radixByBytes(k, keys[n:2*n])
 	}
 	return radixPacked(k, keys[n:2*n])
+}
+
+// rank returns where each of fewer keys than bytesLeast goes: as many of the others come before as are less, or equal and
+// before it already. That compares all of them, but has no branches, which could not be foreseen.
+func rank(k []uint64) (ranks [bytesLeast]uint64) {
+	for i, x := range k {
+		place, before := uint64(i), ranks[:i]
+		for j, y := range k[:len(before)] {
+			_, less := bits.Sub64(x, y, 0)
+			place -= less
+			before[j] += less
+		}
+		ranks[i] = place
+	}
+	return ranks
 }
 
 // sortKey32 is sortKey of elements of at most 32 bits, in 32 bits.
@@ -100,6 +122,13 @@ func sortKey[T Number](x T, descending bool) uint64 {
 // sortKeys sorts the first n keys, and order with them, stably; the second
 // halves are scratch. It returns the sorted order, in either half.
 func sortKeys(keys []uint64, order []int32, n int) []int32 {
+	if n < bytesLeast {
+		places := rank(keys[:n])
+		for i, at := range places[:n] {
+			order[n+int(at)] = order[i]
+		}
+		return order[n : 2*n]
+	}
 	if n >= bucketLeast && n <= bucketMost {
 		if sorted := bucketKeys(keys, order, n); sorted != nil {
 			return sorted
