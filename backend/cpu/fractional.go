@@ -48,16 +48,15 @@ func fractionalMaxPool[T kernels.Number](c *call, d ir.DType) {
 		planes *= d
 	}
 	x, s, values, indices := c.dense(c.Operands[0]), c.dense(c.Operands[1]), c.result(), c.result()
-	m, drawn := c.l.mem, c.Operands[1].DType()
-	size, cells := in[0]*in[1]*in[2], out[0]*out[1]*out[2]
-	const element = 2.5 // nanoseconds
-	grain := c.l.grain(element * float64(cells*kernel[0]*kernel[1]*kernel[2]))
+	m, drawn, w := c.l.mem, c.Operands[1].DType(), pool.NewPlaced(in, kernel, out)
+	const element = 1.2 // nanoseconds
+	grain := c.l.grain(element * float64(out[0]*out[1]*out[2]*kernel[0]*kernel[1]*kernel[2]))
+	round := func(x float64) float64 { return ir.RoundFloat(d, x) }
 	c.emit(planes, grain, []operand{values, indices}, []operand{x, s}, func(lo, hi int) {
-		var starts [3][]int
-		for i := range starts {
-			starts[i] = make([]int, out[i])
-		}
-		for p := lo; p < hi; p++ {
+		begin := func(p int, starts *[3][]int) {
+			for i := range 3 - n {
+				starts[i][0] = 0
+			}
 			for i := 3 - n; i < 3; i++ {
 				k := i - 3 + n
 				if n == 2 { // the sample of the width comes first
@@ -70,11 +69,11 @@ func fractionalMaxPool[T kernels.Number](c *call, d ir.DType) {
 				case ir.F64:
 					fractionalStarts(starts[i], sample, in[i]-kernel[i], nil)
 				default:
-					fractionalStarts(starts[i], sample, in[i]-kernel[i], func(x float64) float64 { return ir.RoundFloat(d, x) })
+					fractionalStarts(starts[i], sample, in[i]-kernel[i], round)
 				}
 			}
-			pool.MaximaOf(elementsOf[T](m, values, p, cells), elementsOf[int64](m, indices, p, cells), elementsOf[T](m, x, p, size), in, kernel, starts)
 		}
+		pool.MaximaOf(w, elements[T](m, values), elements[int64](m, indices), elements[T](m, x), begin, lo, hi)
 	})
 }
 

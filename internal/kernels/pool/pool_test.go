@@ -7,6 +7,7 @@ import (
 
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/conv"
+	"github.com/loris-ml/loris/internal/kernels/guarded"
 )
 
 func cube(n int) [3]int { return [3]int{n, n, n} }
@@ -161,19 +162,44 @@ func TestMax(t *testing.T) {
 
 // Which of equal elements and of NaNs is taken, in every place of a window.
 func TestMaximaOf(t *testing.T) {
-	nan := math.NaN()
+	nan, inf := math.NaN(), math.Inf(1)
 	for _, c := range []struct {
 		x    []float64
 		want int64
 	}{
 		{[]float64{1, 2, 2, 0}, 1}, {[]float64{3, 3, 1, 3}, 0}, {[]float64{1, nan, 5, nan}, 1}, {[]float64{nan, 1, nan, 2}, 0},
-		{[]float64{math.Copysign(0, -1), 0, 0, 0}, 0}, {[]float64{math.Inf(-1), math.Inf(-1), math.Inf(1), 1}, 2}, {[]float64{-3, -2, -1, nan}, 3},
+		{[]float64{math.Copysign(0, -1), 0, 0, 0}, 0}, {[]float64{-inf, -inf, inf, 1}, 2}, {[]float64{-3, -2, -1, nan}, 3}, {[]float64{-inf, nan, inf, nan}, 1},
 	} {
-		var value [1]float64
-		var place [1]int64
-		MaximaOf(value[:], place[:], c.x, [3]int{1, 2, 2}, [3]int{1, 2, 2}, [3][]int{{0}, {0}, {0}})
-		if v := c.x[c.want]; place[0] != c.want || math.Float64bits(value[0]) != math.Float64bits(v) {
-			t.Errorf("%v: %v at %d, want place %d", c.x, value[0], place[0], c.want)
+		maximaOfCopies(t, c.x, c.want)
+		single := make([]float32, len(c.x))
+		for i, v := range c.x {
+			single[i] = float32(v)
+		}
+		maximaOfCopies(t, single, c.want)
+	}
+}
+
+// maximaOfCopies holds the windows of planes, each a row of copies of x, against its greatest element.
+func maximaOfCopies[T float32 | float64](t *testing.T, x []T, want int64) {
+	for _, copies := range []int{1, 9, 300} { // of which each window has one
+		width := copies * len(x)
+		w := NewPlaced([3]int{1, 1, width}, [3]int{1, 1, len(x)}, [3]int{1, 1, copies})
+		data := guarded.Slice[T](2 * width)
+		for i := range data {
+			data[i] = x[i%len(x)]
+		}
+		values, places := make([]T, 2*copies), make([]int64, 2*copies)
+		MaximaOf(w, values, places, data, func(_ int, starts *[3][]int) {
+			starts[0][0], starts[1][0] = 0, 0
+			for i := range starts[2] {
+				starts[2][i] = i * len(x)
+			}
+		}, 0, 2)
+		for i, v := range values {
+			place := int64(i%copies*len(x)) + want
+			if same := v == x[want] || v != v && x[want] != x[want]; places[i] != place || !same || math.Signbit(float64(v)) != math.Signbit(float64(x[want])) {
+				t.Errorf("%v: window %d of %d: %v at %d, want place %d", x, i, copies, v, places[i], place)
+			}
 		}
 	}
 }
