@@ -204,3 +204,29 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 }
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+// TestPackTransposed holds weights whose columns lie apart against the same ones in order, of depths around a piece.
+func TestPackTransposed(t *testing.T) {
+	testPackTransposed[float32, vec.BF16](t)
+	testPackTransposed[float32, float32](t)
+	testPackTransposed[float64, float64](t)
+}
+
+func testPackTransposed[A Float, T Element](t *testing.T) {
+	t.Helper()
+	for _, depth := range []int{1, piece - 1, piece, piece + 3} {
+		const hidden = 9
+		rows := LSTM.Gates() * hidden
+		ordered, turned := make([]T, rows*depth), make([]T, rows*depth)
+		for i := range ordered {
+			ordered[i] = vec.Narrow[T](A(i%101) / 8)
+			turned[i%depth*rows+i/depth] = ordered[i]
+		}
+		state := Matrix[T]{make([]T, rows*hidden), hidden, 1}
+		want := Pack[A](LSTM, depth, hidden, Matrix[T]{ordered, depth, 1}, state, nil, nil)
+		got := Pack[A](LSTM, depth, hidden, Matrix[T]{turned, 1, rows}, state, nil, nil)
+		if !slices.Equal(got.input, want.input) {
+			t.Errorf("%T of depth %d: other weights where columns lie apart", ordered, depth)
+		}
+	}
+}

@@ -207,6 +207,8 @@ func (w *Weights[A]) gateOf(block, col int, state bool) int {
 func packMatrix[A Float, T Element](w *Weights[A], dst []A, m Matrix[T], depth, block int, state bool) {
 	width := w.set.Width
 	dst = dst[block*2*width*depth:][:2*width*depth]
+	var room [piece]T
+	var wide [piece]A
 	for col := range 2 * width {
 		to, from := col/width*width*depth+col%width, w.gateOf(block, col, state)
 		if from < 0 {
@@ -215,13 +217,34 @@ func packMatrix[A Float, T Element](w *Weights[A], dst []A, m Matrix[T], depth, 
 			}
 			continue
 		}
-		from *= m.Row
-		for range depth {
-			dst[to] = vec.Wide[A](m.Data[from])
-			to += width
-			from += m.Step
+		for k := 0; k < depth; k += piece {
+			for i, v := range readRow(m, &room, &wide, from, k, min(piece, depth-k)) {
+				dst[to+i*width] = v
+			}
+			to += piece * width
 		}
 	}
+}
+
+// piece is how many elements of a row are read together.
+const piece = 64
+
+// readRow returns elements of a row as A: where they lie, in room if they lie apart, or converted in wide.
+func readRow[A Float, T Element](m Matrix[T], room *[piece]T, wide *[piece]A, row, first, n int) []A {
+	from := m.Data[row*m.Row+first*m.Step:]
+	if m.Step == 1 {
+		from = from[:n]
+	} else {
+		for i := range n {
+			room[i] = from[i*m.Step]
+		}
+		from = room[:n]
+	}
+	if same, ok := any(from).([]A); ok {
+		return same
+	}
+	vec.Load(wide[:n], from)
+	return wide[:n]
 }
 
 func packBias[A Float, T Element](w *Weights[A], dst []A, b []T, block int, state bool) {
