@@ -57,14 +57,21 @@ func panelsOf[T distance.Float](c *call, v plan.Value, n, depth int, across bool
 }
 
 // emitTiles emits f for parts of the rows of each panel of each matrix of a batch.
-func (c *call) emitTiles(batch, panels, rows int, cost float64, out operand, reads []operand, f func(i, panel, lo, hi int)) {
+func (c *call) emitTiles(batch, panels, rows int, cost float64, out operand, reads []operand, f func(w *worker, i, panel, lo, hi int)) {
 	parts := ceilDiv(rows, distanceRows)
 	c.emit(batch*panels*parts, c.l.grain(cost*float64(min(rows, distanceRows))), []operand{out}, reads, func(lo, hi int) {
+		w := workers.Get().(*worker)
 		for u := lo; u < hi; u++ {
 			first := u % parts * distanceRows
-			f(u/parts/panels, u/parts%panels, first, min(first+distanceRows, rows))
+			f(w, u/parts/panels, u/parts%panels, first, min(first+distanceRows, rows))
 		}
+		workers.Put(w)
 	})
+}
+
+// distanceRoom is the scratch memory of distances.
+func distanceRoom[T distance.Float](w *worker) []T {
+	return as[T](w.scratch.bytes(distance.Room * sizeOf[T]()))
 }
 
 func rowDistances[T distance.Float](c *call) {
@@ -81,8 +88,9 @@ func rowDistances[T distance.Float](c *call) {
 	cols, size, panels := panelsOf[T](c, c.Operands[1], rows, k, false)
 	out, m := c.result(), c.l.mem
 	cost := distanceCost * float64(distance.Panel[T]()*k)
-	c.emitTiles(batch, panels, n, cost, out, []operand{left, cols}, func(i, panel, lo, hi int) {
-		distance.Distances(norm, elements[T](m, out)[i*n*rows:], elements[T](m, left)[i*n*k:], elements[T](m, cols)[i*size:], rows, k, panel, lo, hi)
+	c.emitTiles(batch, panels, n, cost, out, []operand{left, cols}, func(w *worker, i, panel, lo, hi int) {
+		distance.Distances(norm, elements[T](m, out)[i*n*rows:], elements[T](m, left)[i*n*k:], elements[T](m, cols)[i*size:],
+			distanceRoom[T](w), rows, k, panel, lo, hi)
 	})
 }
 
@@ -94,8 +102,8 @@ func rowDifferences[T distance.Float](c *call) {
 	right, rightSize, _ := panelsOf[T](c, c.Operands[2], k, rows, true)
 	out, m, signs := c.result(), c.l.mem, c.Bool("signs")
 	cost := distanceCost * float64(distance.Panel[T]()*rows)
-	c.emitTiles(batch, panels, n, cost, out, []operand{weights, left, right}, func(i, panel, lo, hi int) {
+	c.emitTiles(batch, panels, n, cost, out, []operand{weights, left, right}, func(w *worker, i, panel, lo, hi int) {
 		distance.Sums(signs, elements[T](m, out)[i*n*k:], elements[T](m, weights)[i*n*rows:], elements[T](m, left)[i*leftSize:],
-			elements[T](m, right)[i*rightSize:], n, rows, k, panel, lo, hi)
+			elements[T](m, right)[i*rightSize:], distanceRoom[T](w), n, rows, k, panel, lo, hi)
 	})
 }

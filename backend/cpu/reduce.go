@@ -150,7 +150,7 @@ func reduce[R, T, A any](c *call, whole *kernels.Reducer[R, T, A], part *kernels
 	parts := min(r.Elements()/c.l.tune.cut.Part, n, maxParts)
 	if !splits || parts < 2 || r.Outs() >= fewResults {
 		c.emit(r.Outs(), c.resultGrain(&r), []operand{out}, []operand{x}, func(lo, hi int) {
-			kernels.Reduce(elements[R](m, out), elements[T](m, x), &r, lo, hi, whole)
+			reduceBy(elements[R](m, out), elements[T](m, x), &r, lo, hi, whole)
 		})
 		return
 	}
@@ -159,13 +159,20 @@ func reduce[R, T, A any](c *call, whole *kernels.Reducer[R, T, A], part *kernels
 		dst, src := elements[A](m, partials), elements[T](m, x)
 		for p := lo; p < hi; p++ {
 			g, off := r.Part(p*n/parts, (p+1)*n/parts)
-			kernels.Reduce(dst[p*r.Outs():(p+1)*r.Outs()], src[off:], &g, 0, r.Outs(), part)
+			reduceBy(dst[p*r.Outs():(p+1)*r.Outs()], src[off:], &g, 0, r.Outs(), part)
 		}
 	})
 	over := kernels.NewReduction([]int{parts, r.Outs()}, []bool{true, false})
 	c.emit(r.Outs(), c.resultGrain(&over), []operand{out}, []operand{partials}, func(lo, hi int) {
-		kernels.Reduce(elements[R](m, out), elements[A](m, partials), &over, lo, hi, last)
+		reduceBy(elements[R](m, out), elements[A](m, partials), &over, lo, hi, last)
 	})
+}
+
+// reduceBy is kernels.Reduce in the memory of a goroutine.
+func reduceBy[R, T, A any](dst []R, x []T, r *kernels.Reduction, lo, hi int, f *kernels.Reducer[R, T, A]) {
+	w := workers.Get().(*worker)
+	kernels.Reduce(dst, x, r, as[A](w.scratch.bytes(kernels.ReduceRoom*sizeOf[A]())), lo, hi, f)
+	workers.Put(w)
 }
 
 // resultGrain is the grain in results; columns are read in whole cache lines.

@@ -92,7 +92,9 @@ func reduceSegments[T kernels.Float, A kernels.Number](c *call, f *kernels.Reduc
 	c.emit(outer*s.Count, c.segmentGrain(&s), []operand{out}, []operand{x, bounds}, func(lo, hi int) {
 		s := s
 		s.Bounds = elements[int64](m, bounds)
-		kernels.ReduceSegments(elements[T](m, out), elements[T](m, x), &s, start, f, mean, least, lo, hi)
+		w := workers.Get().(*worker)
+		kernels.ReduceSegments(elements[T](m, out), elements[T](m, x), &s, as[A](w.scratch.bytes(kernels.ReduceRoom*sizeOf[A]())), start, f, mean, least, lo, hi)
+		workers.Put(w)
 	})
 }
 

@@ -61,17 +61,26 @@ func smallProducts[T float32 | float64](r *productRun[T, T]) bool {
 		}
 		return true
 	}
-	var first [gemm.MostSmall * gemm.MostSmall]T
-	if !multiply(0, first[:]) {
+	w := workers.Get().(*worker)
+	multiplied := multiply(0, smallRoom[T](w))
+	workers.Put(w)
+	if !multiplied {
 		return false
 	}
 	r.options.Limiter.For(r.batch, 1+smallGrain/(size*r.k), func(lo, hi int) {
-		var room [gemm.MostSmall * gemm.MostSmall]T
+		w := workers.Get().(*worker)
+		room := smallRoom[T](w)
 		for i := lo; i < hi; i++ {
-			multiply(i, room[:])
+			multiply(i, room)
 		}
+		workers.Put(w)
 	})
 	return true
+}
+
+// smallRoom is the scratch memory for a matrix.
+func smallRoom[T float32 | float64](w *worker) []T {
+	return as[T](w.scratch.bytes(gemm.MostSmall * gemm.MostSmall * sizeOf[T]()))
 }
 
 func (o smallOperand[T]) transposed() smallOperand[T] {

@@ -26,13 +26,30 @@ func nativeRowLoops() (l allCombiners) {
 	}
 }
 
-// nativeRamps returns the loops over equal steps that this processor can run.
-func nativeRamps() (r rampLoops, l lineLoops) {
-	if !isa.AVX2() {
-		return r, l
+// hasRamps says whether this processor has loops over equal steps. They are called by name, since memory that
+// variables of functions are called with would be allocated for each call.
+var hasRamps = isa.AVX2()
+
+// ramp calls the loop over equal steps of integers of a size.
+func ramp(size int, dst *byte, first, by *[32]byte, n int) {
+	switch size {
+	case 1:
+		rampBytesAVX2(dst, first, by, n)
+	case 2:
+		rampWordsAVX2(dst, first, by, n)
+	case 4:
+		rampLongsAVX2(dst, first, by, n)
+	default:
+		rampQuadsAVX2(dst, first, by, n)
 	}
-	r.ints[1], r.ints[2], r.ints[4], r.ints[8] = rampBytesAVX2, rampWordsAVX2, rampLongsAVX2, rampQuadsAVX2
-	return r, lineLoops{lineSinglesAVX2, lineDoublesAVX2}
+}
+
+func lineSingles(dst *float32, places *[8]float64, start, step, by float64, n int) {
+	lineSinglesAVX2(dst, places, start, step, by, n)
+}
+
+func lineDoubles(dst *float64, places *[8]float64, start, step, by float64, n int) {
+	lineDoublesAVX2(dst, places, start, step, by, n)
 }
 
 // hasOuter says whether Outer has loops for this processor.

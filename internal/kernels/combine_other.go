@@ -5,8 +5,14 @@ package kernels
 // nativeRowLoops returns the loops that this processor can run: none.
 func nativeRowLoops() (l allCombiners) { return l }
 
-// nativeRamps returns the loops over equal steps that this processor can run: none.
-func nativeRamps() (r rampLoops, l lineLoops) { return r, l }
+// hasRamps says whether this processor has loops over equal steps: it has not, and these are not called.
+const hasRamps = false
+
+func ramp(int, *byte, *[32]byte, *[32]byte, int) {}
+
+func lineSingles(*float32, *[8]float64, float64, float64, float64, int) {}
+
+func lineDoubles(*float64, *[8]float64, float64, float64, float64, int) {}
 
 // Outer sets dst to 0 plus f times each of row, rounded once, where there are loops for that: not here.
 func Outer[T float32 | float64](_, _ []T, _ T) bool { return false }

@@ -35,32 +35,20 @@ func Linspace[T float32 | float64](dst []T, start, end float64, n, lo int) {
 	}
 }
 
-// rampLoops and lineLoops are the loops of vectors that this processor can run, if any.
-type rampLoops struct {
-	ints [9]func(dst *byte, first, by *[32]byte, n int)
-} // by size
-
-type lineLoops struct {
-	singles func(dst *float32, places *[8]float64, start, step, by float64, n int)
-	doubles func(dst *float64, places *[8]float64, start, step, by float64, n int)
-}
-
-var ramps, lines = nativeRamps()
-
 // rampVectors is ArangeInt of whole vectors of integers, from an element on. It returns how many elements
 // these have.
 func rampVectors[T Number](dst []T, start, step int64) int {
 	var x T
 	size := int(unsafe.Sizeof(x))
-	loop, per := ramps.ints[size], 32/size
+	per := 32 / size
 	half := 0.5
-	if n := len(dst) / per; loop != nil && n > 0 && T(half) == 0 {
+	if n := len(dst) / per; hasRamps && n > 0 && T(half) == 0 {
 		var first, by [32]byte
 		a, b := unsafe.Slice((*T)(unsafe.Pointer(&first)), per), unsafe.Slice((*T)(unsafe.Pointer(&by)), per)
 		for i := range per {
 			a[i], b[i] = T(start+int64(i)*step), T(int64(per)*step)
 		}
-		loop((*byte)(unsafe.Pointer(&dst[0])), &first, &by, n)
+		ramp(size, (*byte)(unsafe.Pointer(&dst[0])), &first, &by, n)
 		return n * per
 	}
 	return 0
@@ -70,7 +58,7 @@ func rampVectors[T Number](dst []T, start, step int64) int {
 // than the one before. It returns how many elements these have.
 func lineVectors[T Number](dst []T, start, step float64, first, by int) int {
 	n := len(dst) / 8
-	if n == 0 {
+	if n == 0 || !hasRamps {
 		return 0
 	}
 	var places [8]float64
@@ -79,15 +67,11 @@ func lineVectors[T Number](dst []T, start, step float64, first, by int) int {
 	}
 	switch to := any(&dst[0]).(type) {
 	case *float32:
-		if lines.singles != nil {
-			lines.singles(to, &places, start, step, float64(8*by), n)
-			return 8 * n
-		}
+		lineSingles(to, &places, start, step, float64(8*by), n)
+		return 8 * n
 	case *float64:
-		if lines.doubles != nil {
-			lines.doubles(to, &places, start, step, float64(8*by), n)
-			return 8 * n
-		}
+		lineDoubles(to, &places, start, step, float64(8*by), n)
+		return 8 * n
 	}
 	return 0
 }

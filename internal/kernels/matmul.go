@@ -142,9 +142,9 @@ func MatVec[T Integer](c, a, b []T, n, k, aOff, aStep, aK, bOff, bK, bStep, lo, 
 
 // vecMat sets row to the product of a vector with a matrix of dense rows.
 func vecMat[T Integer](row, a, b []T, pa, aK, pb, bK, k int) {
-	var sums [reduceBlock]T
+	var sums [ReduceRoom]T
 	for len(row) > 0 {
-		acc := sums[:min(len(row), reduceBlock)]
+		acc := sums[:min(len(row), ReduceRoom)]
 		clear(acc)
 		p := 0
 		for ; p+4 <= k; p += 4 {

@@ -94,17 +94,18 @@ func (r *Reduction) Part(lo, hi int) (part Reduction, offset int) {
 // Elements returns the number of elements that the reduction reads.
 func (r *Reduction) Elements() int { return r.outs * r.count }
 
-// reduceBlock is how many results of a kept inner group are accumulated at a
+// ReduceRoom is how many results of a kept inner group are accumulated at a
 // time: the accumulators stay in the first-level cache.
-const reduceBlock = 256
+const ReduceRoom = 256
 
-// Reduce sets results lo..hi-1 of dst to the reductions by f of their elements of x.
-func Reduce[R, T, A any](dst []R, x []T, r *Reduction, lo, hi int, f *Reducer[R, T, A]) {
+// Reduce sets results lo..hi-1 of dst to the reductions by f of their elements of x. room has ReduceRoom
+// elements of scratch memory.
+func Reduce[R, T, A any](dst []R, x []T, r *Reduction, room []A, lo, hi int, f *Reducer[R, T, A]) {
 	if lo >= hi {
 		return
 	}
 	if r.InnerKept {
-		reduceCols(dst, x, r, lo, hi, f)
+		reduceCols(dst, x, r, room, lo, hi, f)
 		return
 	}
 	var at [strided.MaxRank]int
@@ -123,13 +124,12 @@ func Reduce[R, T, A any](dst []R, x []T, r *Reduction, lo, hi int, f *Reducer[R,
 	}
 }
 
-func reduceCols[R, T, A any](dst []R, x []T, r *Reduction, lo, hi int, f *Reducer[R, T, A]) {
-	var accs [reduceBlock]A
+func reduceCols[R, T, A any](dst []R, x []T, r *Reduction, room []A, lo, hi int, f *Reducer[R, T, A]) {
 	n := r.red.Len()
 	for lo < hi {
 		col := lo % r.Inner
-		k := min(r.Inner-col, hi-lo, reduceBlock)
-		acc := accs[:k]
+		k := min(r.Inner-col, hi-lo, ReduceRoom)
+		acc := room[:k]
 		for i := range acc {
 			acc[i] = f.Init
 		}

@@ -57,9 +57,9 @@ func TestReduce(t *testing.T) {
 			sum, most, any := make([]float32, r.Outs()), make([]float32, r.Outs()), make([]uint8, r.Outs())
 			for lo := 0; lo < r.Outs(); lo += 3 {
 				hi := min(lo+3, r.Outs())
-				Reduce(sum, x, &r, lo, hi, SumReducer[float32, float32, float64]())
-				Reduce(most, x, &r, lo, hi, MaxReducer(least))
-				Reduce(any, x, &r, lo, hi, AnyReducer[float32]())
+				reduceInRoom(sum, x, &r, lo, hi, SumReducer[float32, float32, float64]())
+				reduceInRoom(most, x, &r, lo, hi, MaxReducer(least))
+				reduceInRoom(any, x, &r, lo, hi, AnyReducer[float32]())
 			}
 			for o, g := range groups {
 				var s float32
@@ -103,11 +103,11 @@ func TestReduceParts(t *testing.T) {
 		}
 		whole, parts := make([]int64, r.Outs()), make([]int64, r.Outs())
 		f := SumReducer[int64, int64, int64]()
-		Reduce(whole, x, &r, 0, r.Outs(), f)
+		reduceInRoom(whole, x, &r, 0, r.Outs(), f)
 		for lo := 0; lo < n; lo += 7 {
 			part, off := r.Part(lo, min(lo+7, n))
 			got := make([]int64, part.Outs())
-			Reduce(got, x[off:], &part, 0, part.Outs(), f)
+			reduceInRoom(got, x[off:], &part, 0, part.Outs(), f)
 			Add(parts, parts, got)
 		}
 		for o := range whole {
@@ -130,7 +130,7 @@ func TestSumAccuracy(t *testing.T) {
 	}
 	r := NewReduction([]int{n}, []bool{true})
 	var got [1]float32
-	Reduce(got[:], x, &r, 0, 1, SumReducer[float32, float32, float64]())
+	reduceInRoom(got[:], x, &r, 0, 1, SumReducer[float32, float32, float64]())
 	if d := math.Abs(float64(got[0])-exact) / exact; d > 1e-7 {
 		t.Errorf("sum is %v, want %v (relative %v)", got[0], exact, d)
 	}
@@ -140,11 +140,11 @@ func TestExtremesOfNaN(t *testing.T) {
 	x := []float64{1, nan, 3, -inf, 2, inf}
 	r := NewReduction([]int{2, 3}, []bool{false, true})
 	got := make([]float64, 2)
-	Reduce(got, x, &r, 0, 2, MaxReducer(-inf))
+	reduceInRoom(got, x, &r, 0, 2, MaxReducer(-inf))
 	if !sameBits(got[0], nan) || got[1] != inf {
 		t.Errorf("max = %v", got)
 	}
-	Reduce(got, x, &r, 0, 2, MinReducer(inf))
+	reduceInRoom(got, x, &r, 0, 2, MinReducer(inf))
 	if !sameBits(got[0], nan) || got[1] != -inf {
 		t.Errorf("min = %v", got)
 	}
@@ -154,9 +154,9 @@ func TestIntegerSumsWrap(t *testing.T) {
 	r := NewReduction([]int{3}, []bool{true})
 	var s8 [1]int8
 	x := []int8{100, 100, 100}
-	Reduce(s8[:], x, &r, 0, 1, SumReducer[int8, int8, int64]())
+	reduceInRoom(s8[:], x, &r, 0, 1, SumReducer[int8, int8, int64]())
 	var s64 [1]int64
-	Reduce(s64[:], x, &r, 0, 1, SumReducer[int64, int8, int64]())
+	reduceInRoom(s64[:], x, &r, 0, 1, SumReducer[int64, int8, int64]())
 	if s8[0] != 44 || s64[0] != 300 {
 		t.Errorf("sums are %d in int8, %d in int64", s8[0], s64[0])
 	}
@@ -250,4 +250,9 @@ func factorBefore(y []float32, p, inner int, has bool) float64 {
 func numel(dims []int) int {
 	v := strided.Dense(dims)
 	return v.Len()
+}
+
+// reduceInRoom is Reduce with memory of its own.
+func reduceInRoom[R, T, A any](dst []R, x []T, r *Reduction, lo, hi int, f *Reducer[R, T, A]) {
+	Reduce(dst, x, r, make([]A, ReduceRoom), lo, hi, f)
 }

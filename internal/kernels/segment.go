@@ -41,17 +41,16 @@ func (s *Segments) segment(u int) (from, to int) {
 }
 
 // ReduceSegments sets rows lo..hi-1 of dst, [outer·Count, Inner], to the reductions by f of the stretches of x
-// and of start; with mean each is divided by the number of its elements, by at least least.
-func ReduceSegments[T Float, A Number](dst, x []T, s *Segments, start A, f *Reducer[T, T, A], mean bool, least, lo, hi int) {
-	var accs [reduceBlock]A
+// and of start; with mean each is divided by the number of its elements, by at least least. room is as that of Reduce.
+func ReduceSegments[T Float, A Number](dst, x []T, s *Segments, room []A, start A, f *Reducer[T, T, A], mean bool, least, lo, hi int) {
 	for u := lo; u < hi; u++ {
 		from, to := s.segment(u)
 		row := dst[u*s.Inner : (u+1)*s.Inner]
 		if s.Inner == 1 {
 			row[0] = f.Finish(f.Row(start, x[from:to]))
 		} else {
-			for c := 0; c < len(row); c += reduceBlock {
-				acc := accs[:min(reduceBlock, len(row)-c)]
+			for c := 0; c < len(row); c += ReduceRoom {
+				acc := room[:min(ReduceRoom, len(row)-c)]
 				for i := range acc {
 					acc[i] = start
 				}

@@ -55,13 +55,16 @@ func Pack[T Float](dst, src []T, n, depth, step, depthStep, lo, hi int) {
 	}
 }
 
+// Room is how many elements of scratch memory Distances and Sums take.
+const Room = normRows * maxWidth
+
 // Distances sets rows lo..hi-1 of a panel of dst, [n, m], to the norms of the differences of rows of x,
 // [n, depth], and columns of y, which is packed.
-func Distances[T Float](norm Norm, dst, x, y []T, m, depth, panel, lo, hi int) {
+func Distances[T Float](norm Norm, dst, x, y, room []T, m, depth, panel, lo, hi int) {
 	k := best[T]()
 	t := &k.norms[norm]
 	from := func(row int) []T { return x[row*depth:] }
-	k.tiles(dst, m, panel, lo, hi, normRows, func(to []T, step, row, rows int) {
+	k.tiles(dst, room, m, panel, lo, hi, normRows, func(to []T, step, row, rows int) {
 		if depth == 0 {
 			k.clear(to, step, rows)
 			return
@@ -81,13 +84,13 @@ const normRows = 4
 // Sums sets rows lo..hi-1 of a panel of dst, [n, width], to sums over all rows j of y, [m, width]: of
 // weights[i, j] times the difference of row i of x, [n, width], and row j, or with signs of
 // weights[i, j] with the difference's sign, where that is not 0 or NaN. x and y are packed.
-func Sums[T Float](signs bool, dst, weights, x, y []T, n, m, width, panel, lo, hi int) {
+func Sums[T Float](signs bool, dst, weights, x, y, room []T, n, m, width, panel, lo, hi int) {
 	k := best[T]()
 	t := &k.sums[1]
 	if signs {
 		t = &k.sums[0]
 	}
-	k.tiles(dst, width, panel, lo, hi, k.sumRows, func(to []T, step, row, rows int) {
+	k.tiles(dst, room, width, panel, lo, hi, k.sumRows, func(to []T, step, row, rows int) {
 		if m == 0 {
 			k.clear(to, step, rows)
 			return
@@ -102,9 +105,8 @@ func Sums[T Float](signs bool, dst, weights, x, y []T, n, m, width, panel, lo, h
 }
 
 // tiles calls f for the tiles of rows lo..hi-1 of a panel of dst, of many rows each or of one, to write
-// them to rows that lie step elements apart. A panel that is not whole is written to other memory first.
-func (k *kernels[T]) tiles(dst []T, cols, panel, lo, hi, many int, f func(to []T, step, row, rows int)) {
-	var whole [normRows * maxWidth]T
+// them to rows that lie step elements apart. A panel that is not whole is written to room first.
+func (k *kernels[T]) tiles(dst, room []T, cols, panel, lo, hi, many int, f func(to []T, step, row, rows int)) {
 	first := panel * k.width
 	left := min(k.width, cols-first)
 	for row := lo; row < hi; {
@@ -116,9 +118,9 @@ func (k *kernels[T]) tiles(dst []T, cols, panel, lo, hi, many int, f func(to []T
 		if left == k.width {
 			f(to, cols, row, rows)
 		} else {
-			f(whole[:rows*k.width], k.width, row, rows)
+			f(room[:rows*k.width], k.width, row, rows)
 			for i := range rows {
-				copy(to[i*cols:][:left], whole[i*k.width:])
+				copy(to[i*cols:][:left], room[i*k.width:])
 			}
 		}
 		row += rows

@@ -46,7 +46,7 @@ func packed[T Float](src []T, n, depth, step, depthStep int) []T {
 }
 
 func testTiles[T Float](t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
+	rng, room := rand.New(rand.NewPCG(1, 2)), guarded.Slice[T](Room)
 	for _, d := range [][3]int{{1, 1, 1}, {4, 32, 3}, {5, 33, 64}, {9, 70, 17}, {3, 5, 0}, {6, 0, 4}, {11, 16, 40}} {
 		n, m, depth := d[0], d[1], d[2]
 		x, y, w := numbers[T](rng, n*depth), numbers[T](rng, m*depth), numbers[T](rng, n*m)
@@ -55,8 +55,8 @@ func testTiles[T Float](t *testing.T) {
 		cols := packed(y, m, depth, depth, 1)
 		for norm := range Norm(3) {
 			for p := range panels {
-				Distances(norm, got, x, cols, m, depth, p, n/2, n)
-				Distances(norm, got, x, cols, m, depth, p, 0, n/2)
+				Distances(norm, got, x, cols, room, m, depth, p, n/2, n)
+				Distances(norm, got, x, cols, room, m, depth, p, 0, n/2)
 			}
 			for i, v := range got {
 				agree(t, fmt.Sprint(d, " norm ", norm, " element ", i), v, distance(norm, x[i/m*depth:][:depth], y[i%m*depth:][:depth]))
@@ -66,8 +66,8 @@ func testTiles[T Float](t *testing.T) {
 		xs, ys := packed(x, depth, n, 1, depth), packed(y, depth, m, 1, depth)
 		for _, signs := range []bool{true, false} {
 			for p := range (depth + Panel[T]() - 1) / Panel[T]() {
-				Sums(signs, sums, w, xs, ys, n, m, depth, p, n/2, n)
-				Sums(signs, sums, w, xs, ys, n, m, depth, p, 0, n/2)
+				Sums(signs, sums, w, xs, ys, room, n, m, depth, p, n/2, n)
+				Sums(signs, sums, w, xs, ys, room, n, m, depth, p, 0, n/2)
 			}
 			for i, v := range sums {
 				want := 0.0

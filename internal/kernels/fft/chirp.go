@@ -11,7 +11,7 @@ type Chirp[T Float] struct {
 	size    int // of the convolution
 	inverse bool
 	in, out Layout
-	scale   float64
+	scale   T
 
 	k *kernels[T]
 
@@ -35,7 +35,7 @@ func NewChirp[T Float](kind Kind, n, lines int, inverse bool, in, out Layout, sc
 	if _, ok := factorize(core); ok || n < shortestChirp || planRows(core) > 1<<20 {
 		return nil
 	}
-	c := &Chirp[T]{kind: kind, n: n, size: chirpSize(n), inverse: inverse || kind == HalfToReal, in: in, out: out, scale: scale, k: available[T]()[0]}
+	c := &Chirp[T]{kind: kind, n: n, size: chirpSize(n), inverse: inverse || kind == HalfToReal, in: in, out: out, scale: T(scale), k: available[T]()[0]}
 	if _, _, _, _, ok := Long[T](c.size, lines, false, 1); !ok {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (c *Chirp[T]) element(src []T, at, j int) (re, im T, ok bool) {
 }
 
 // scaled multiplies numbers by a real one.
-func (c *Chirp[T]) scaled(x []T, f T) {
+func (c *Chirp[T]) scaled(x []T, f *T) {
 	whole := len(x) / rowFloats[T]() * rowFloats[T]()
 	if whole > 0 {
 		c.k.scale(x[:whole], f)
@@ -174,20 +174,19 @@ func (c *Chirp[T]) Convolve(dst, src []T, lo, hi int) {
 
 // End sets lines of dst to the results, from what Convolve's lines are transformed back to.
 func (c *Chirp[T]) End(dst, src []T, lo, hi int) {
-	scale := T(c.scale)
 	c.each(lo, hi, func(line, from, to int) {
 		x, at := src[2*line*c.size:][:2*c.size], c.out.at(line)
 		to = max(from, min(to, c.out.Len))
 		if c.kind != HalfToReal && c.out.Inner == 1 && from < to {
 			y := dst[2*(at+from) : 2*(at+to)]
 			if c.times(y, x[2*from:], c.w[2*from:]); c.scale != 1 {
-				c.scaled(y, scale)
+				c.scaled(y, &c.scale)
 			}
 			return
 		}
 		for j := from; j < to; j++ {
 			re, im, w := x[2*j], x[2*j+1], c.w[2*j:][:2]
-			re, im = (re*w[0]-im*w[1])*scale, (im*w[0]+re*w[1])*scale
+			re, im = (re*w[0]-im*w[1])*c.scale, (im*w[0]+re*w[1])*c.scale
 			if c.kind == HalfToReal {
 				dst[at+j*c.out.Inner] = re
 				continue

@@ -42,14 +42,15 @@ type kernels[T Float] struct {
 	group int
 	// tangle sets rows of up and down to h·(a+b̄) ± tw·(a-b̄), the second conjugated, with the first row
 	// of up and a, the last of down and b, and so on; conj has the sign bits of imaginary parts. There
-	// are as many rows as factors.
-	tangle func(up, down, a, b, tw, conj []T, h T, row int)
+	// are as many rows as factors. h and the factor of scale are where they lie in memory, which a caller of a
+	// variable would allocate for each call.
+	tangle func(up, down, a, b, tw, conj []T, h *T, row int)
 	// rows multiplies rows of x by a complex number each, window the parts of a row by two real ones.
 	rows, window func(x, tw []T, row int)
 	// products sets rows of dst to those of a times those of w, number by number; w's begin step floats apart.
 	products func(dst, a, w []T, row, step int)
 	// scale multiplies x by a real number.
-	scale func(x []T, f T)
+	scale func(x []T, f *T)
 	// square transposes blocks of two by two numbers of 16 bytes, see squareAVX. It may be nil.
 	square func(dst, src *float64, srcLine, dstLine, srcOuter, srcInner, dstOuter, dstInner, outer, inner int)
 }
@@ -140,7 +141,8 @@ func oddPass[T Float](dst, src, tw, sign, cs, _ []T, h, part, row int) {
 	}
 }
 
-func tangle[T Float](up, down, a, b, tw, _ []T, h T, row int) {
+func tangle[T Float](up, down, a, b, tw, _ []T, factor *T, row int) {
+	h := *factor
 	for last := len(tw)/2*row - row; last >= 0; last -= row {
 		wr, wi := tw[0], tw[1]
 		d, c := down[last:last+row], b[last:last+row]
@@ -185,7 +187,8 @@ func window[T Float](x, w []T, row int) {
 	}
 }
 
-func scale[T Float](x []T, f T) {
+func scale[T Float](x []T, factor *T) {
+	f := *factor
 	for i := range x {
 		x[i] *= f
 	}

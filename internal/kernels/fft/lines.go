@@ -29,6 +29,7 @@ type Lines[T Float] struct {
 	plan  *Plan[T]
 	tw    []T // of tangle, for reals of an even number
 	conj  []T
+	h, f  T // the factors of tangle and of all results
 	turns []T
 }
 
@@ -45,6 +46,7 @@ func newLines[T Float](kind Kind, n int, inverse bool, in, out Layout, scale flo
 // prepare computes the factors.
 func (l *Lines[T]) prepare() {
 	l.conj = signs[T](false)
+	l.h, l.f = T(l.tangled()), T(l.scale)
 	l.plan = newPlan(l.core(), l.inverse, l.k)
 	if l.long {
 		for k := range l.n {
@@ -207,7 +209,7 @@ func (l *Lines[T]) tangle(dst, src []T, first int) {
 	row, m := rowFloats[T](), l.n/2
 	if tw := l.tw[2*first:]; len(tw) > 0 {
 		up, down := first*row, (m-first+1-len(tw)/2)*row
-		l.plan.k.tangle(dst[up:], dst[down:], src[up:], src[down:], tw, l.conj, T(l.tangled()), row)
+		l.plan.k.tangle(dst[up:], dst[down:], src[up:], src[down:], tw, l.conj, &l.h, row)
 	}
 }
 
@@ -226,11 +228,11 @@ func (l *Lines[T]) finish(y, other, dst []T, g group) {
 	row, m := rowFloats[T](), l.n/2
 	switch {
 	case l.halved() && l.kind != HalfToReal:
-		l.plan.k.tangle(other, other[m*row:], y, y, l.tw[:2], l.conj, T(l.tangled()), row)
+		l.plan.k.tangle(other, other[m*row:], y, y, l.tw[:2], l.conj, &l.h, row)
 		l.tangle(other, y, 1)
 		y = other
 	case l.scale != 1 && !l.halved():
-		l.plan.k.scale(y[:l.n*row], T(l.scale))
+		l.plan.k.scale(y[:l.n*row], &l.f)
 	}
 	if l.kind == RealToAll {
 		conjugate(y, l.n, row)

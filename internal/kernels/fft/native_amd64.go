@@ -67,12 +67,12 @@ func (r *raw[T]) kernels() *kernels[T] {
 			_, _ = cs[2*h*h-1], scratch[4*h*64/r.size-1]
 			r.odd(&dst[0], &src[0], &tw[0], &sign[0], &cs[0], &scratch[0], h, part*r.size, row*r.size)
 		},
-		tangle: func(up, down, a, b, tw, conj []T, h T, row int) {
+		tangle: func(up, down, a, b, tw, conj []T, h *T, row int) {
 			count := len(tw) / 2
 			last := (count - 1) * row
 			_, _ = up[count*row-1], a[count*row-1]
 			_, _ = down[count*row-1], b[count*row-1]
-			r.tangle(&up[0], &down[last], &a[0], &b[last], &tw[0], &conj[0], &h, row*r.size, count)
+			r.tangle(&up[0], &down[last], &a[0], &b[last], &tw[0], &conj[0], h, row*r.size, count)
 		},
 		rows:   byRows(r.rows, r.size),
 		window: byRows(r.window, r.size),
@@ -81,7 +81,7 @@ func (r *raw[T]) kernels() *kernels[T] {
 			_, _ = a[m*row-1], w[(m-1)*step+row-1]
 			r.products(&dst[0], &a[0], &w[0], m, row*r.size, step*r.size)
 		},
-		scale:  func(x []T, f T) { r.scale(&x[0], &f, len(x)*r.size) },
+		scale:  func(x []T, f *T) { r.scale(&x[0], f, len(x)*r.size) },
 		square: squareAVX,
 	}
 }

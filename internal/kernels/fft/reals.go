@@ -36,18 +36,18 @@ func (r *Reals[T]) Run(dst, src []T, lo, hi int) {
 		h, from, to = r.scale, to, from
 	}
 	r.once.Do(func() { r.tw = tangles[T](r.n, r.kind == HalfToReal, h) })
-	m, chunks := r.n/2, r.chunks()
+	m, chunks, factor := r.n/2, r.chunks(), T(h)
 	for ; lo < hi; lo++ {
 		x, y := src[lo/chunks*2*from:][:2*from], dst[lo/chunks*2*to:][:2*to]
 		first := lo % chunks * realsChunk
 		end := min(first+realsChunk, m/2+1)
 		if first == 0 {
-			r.ends(y, x, T(h))
+			r.ends(y, x, factor)
 			first = 1
 		}
 		if first < end {
 			last := 2 * (m + 1 - end)
-			tangle(y[2*first:], y[last:], x[2*first:], x[last:], r.tw[2*first:2*end], nil, T(h), 2)
+			tangle(y[2*first:], y[last:], x[2*first:], x[last:], r.tw[2*first:2*end], nil, &factor, 2)
 		}
 	}
 }

@@ -35,6 +35,7 @@ type placedRow[T kernels.Number] struct {
 	first, at  [placedTogether]int32
 	best, line [placedTogether]T
 	starts     []int
+	along      [3][]int // starts by dimension
 }
 
 var placedRows sync.Pool // of *placedRow[T] for any T
@@ -50,20 +51,20 @@ func MaximaOf[T kernels.Number](w *Placed, values []T, indices []int64, x []T, b
 	in, out := w.In[0]*w.In[1]*w.In[2], w.Out[0]*w.Out[1]*w.Out[2]
 	r.starts = grow(r.starts, w.Out[0]+w.Out[1]+w.Out[2])
 	depths, rest := r.starts[:w.Out[0]], r.starts[w.Out[0]:]
-	starts := [3][]int{depths, rest[:w.Out[1]], rest[w.Out[1]:]}
+	r.along = [3][]int{depths, rest[:w.Out[1]], rest[w.Out[1]:]}
 	for p := lo; p < hi; p++ {
-		begin(p, &starts)
-		r.plane(w, values[p*out:][:out], indices[p*out:][:out], x[p*in:][:in], &starts)
+		begin(p, &r.along)
+		r.plane(w, values[p*out:][:out], indices[p*out:][:out], x[p*in:][:in])
 	}
 }
 
 // plane finds those of one plane.
-func (r *placedRow[T]) plane(w *Placed, values []T, indices []int64, x []T, starts *[3][]int) {
+func (r *placedRow[T]) plane(w *Placed, values []T, indices []int64, x []T) {
 	n := 0
-	for _, d := range starts[0] {
-		for _, h := range starts[1] {
+	for _, d := range r.along[0] {
+		for _, h := range r.along[1] {
 			row := (d*w.In[1] + h) * w.In[2]
-			for _, column := range starts[2] {
+			for _, column := range r.along[2] {
 				r.first[n] = int32(row + column)
 				if n++; n == len(r.first) {
 					r.find(w.offsets, values[:n], indices[:n], x)

@@ -1,6 +1,10 @@
 package pool
 
-import "github.com/loris-ml/loris/internal/kernels"
+import (
+	"sync"
+
+	"github.com/loris-ml/loris/internal/kernels"
+)
 
 // sumsBlock is how many sums are computed together, about: so many that loops pay, and few enough for the
 // first-level cache.
@@ -16,7 +20,12 @@ func Sums[T float32 | float64](w *Windows, dst, src []T) {
 	if out == 0 {
 		return
 	}
-	s := sums[T]{Windows: w}
+	s, ok := sumsMemory.Get().(*sums[T])
+	if !ok {
+		s = new(sums[T])
+	}
+	defer sumsMemory.Put(s)
+	s.Windows = w
 	for d := range s.wide {
 		s.wide[d] = (w.Out[d]-1)*w.Stride[d] + w.Kernel[d]
 		if w.Pad[d] == 0 && (d < 2 || w.In[d]%w.Stride[d] == 0) {
@@ -29,7 +38,8 @@ func Sums[T float32 | float64](w *Windows, dst, src []T) {
 	together := min(max(sumsBlock/size, 1), len(dst)/out)
 	var padded []T
 	if s.wide != w.In || w.Pad != [3]int{} {
-		padded = make([]T, together*size)
+		s.padded = grow(s.padded, together*size)
+		padded = s.padded
 	}
 	for ; len(dst) >= out; dst, src = dst[together*out:], src[together*in:] {
 		together = min(together, len(dst)/out)
@@ -52,10 +62,12 @@ func Sums[T float32 | float64](w *Windows, dst, src []T) {
 // and row is how many of a row have the same remainder by that stride.
 type sums[T float32 | float64] struct {
 	*Windows
-	wide                     [3]int
-	row                      int
-	line, depths, rows, part []T
+	wide                             [3]int
+	row                              int
+	line, depths, rows, part, padded []T // scratch memory, as large as it was needed
 }
+
+var sumsMemory sync.Pool // of *sums[T] for any T
 
 // small computes planes together.
 func (s *sums[T]) small(dst, planes []T, together int) {
