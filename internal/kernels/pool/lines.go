@@ -33,11 +33,11 @@ func (m *Max[T]) lines(r *maxRow[T], lo, hi int) {
 		i0, i1 := m.window(0, o[0]).from, m.window(1, o[1]).from
 		x := m.X[offset(&m.XLayout, n, [3]int{i0, i1, 0})+c*m.XLayout.Channel:][:m.In[2]]
 		best := m.Values[offset(&m.ValuesLayout, n, o)+c*m.ValuesLayout.Channel:][:m.Out[2]]
-		m.fill(best)
 		if m.Indices == nil {
 			m.line(r, best, nil, x, 0)
 			continue
 		}
+		m.fill(best)
 		r.at = grow(r.at, m.Out[2])
 		for j := range r.at {
 			r.at[j] = -1
@@ -47,8 +47,8 @@ func (m *Max[T]) lines(r *maxRow[T], lo, hi int) {
 	}
 }
 
-// line takes what is greatest in the windows of a row over into best, and where it is into at unless
-// that is nil; the row begins at place first.
+// line takes what is greatest in the windows of a row over into best, and where it is into at; the row begins at place
+// first. With at nil it sets best, whatever that holds.
 func (m *Max[T]) line(r *maxRow[T], best []T, at []int32, x []T, first int32) {
 	stride := m.Stride[2]
 	each := (len(x) + stride - 1) / stride
@@ -58,24 +58,39 @@ func (m *Max[T]) line(r *maxRow[T], best []T, at []int32, x []T, first int32) {
 		parts = r.parts
 		split(parts, x, stride, each)
 	}
+	set := at != nil
 	for k := range m.Kernel[2] {
-		shift := k*m.Dilation[2] - m.Pad[2] // of the input's column behind the output's times stride
-		// Outputs from..to-1 have this element inside.
-		from, to := max(0, (stride-1-shift)/stride), 0
-		if last := len(x) - 1 - shift; last >= 0 {
-			to = min(len(best), last/stride+1)
-		}
+		from, to, column := m.inside(k, len(best))
 		if from >= to {
 			continue
 		}
-		column := from*stride + shift
 		row := parts[column%stride*each+column/stride:][:to-from]
-		if at == nil {
-			most(best[from:to], row)
-		} else {
+		switch {
+		case at != nil:
 			greaterAlong(best[from:to], at[from:to], row, first+int32(column), int32(stride))
+		case set:
+			most(best[from:to], row)
+		default: // nothing is less than what is in no window
+			copy(best[from:to], row)
+			m.fill(best[:from])
+			m.fill(best[to:])
+			set = true
 		}
 	}
+	if !set {
+		m.fill(best)
+	}
+}
+
+// inside returns which of the windows of a row have their element k inside, and the column of that of the first.
+func (m *Max[T]) inside(k, windows int) (from, to, column int) {
+	stride := m.Stride[2]
+	shift := k*m.Dilation[2] - m.Pad[2] // of the input's column behind the output's times stride
+	from = max(0, (stride-1-shift)/stride)
+	if last := m.In[2] - 1 - shift; last >= 0 {
+		to = min(windows, last/stride+1)
+	}
+	return from, to, from*stride + shift
 }
 
 // split sets row i of dst to the columns of x whose remainder by n is i, and leaves what is behind the

@@ -137,25 +137,44 @@ func (m *Max[T]) row(r *maxRow[T], k block, o [3]int) {
 	for i0 := w0.from; i0 < w0.to; i0 += w0.step {
 		for i1 := w1.from; i1 < w1.to; i1 += w1.step {
 			x, col, channel := m.input(r, k, i0, i1)
-			for o2 := range m.Out[2] {
-				w2 := m.window(2, o2)
-				best, at := r.best[o2*n:][:n], r.at[o2*n:][:n]
-				for i2 := w2.from; i2 < w2.to; i2 += w2.step {
-					index := int32((i0*m.In[1]+i1)*m.In[2] + i2)
-					if channel == 1 {
-						greater(best, at, x[i2*col:][:n], index)
-						continue
-					}
-					for c := range best {
-						if v := x[i2*col+c*channel]; v > best[c] || v != v || at[c] < 0 {
-							best[c], at[c] = v, index
-						}
+			if first := (i0*m.In[1] + i1) * m.In[2]; channel == 1 && m.Windows[2] == nil {
+				m.together(r, x, n, col, first)
+			} else {
+				m.apart(r, x, n, col, channel, first)
+			}
+		}
+	}
+	m.store(r, k, o)
+}
+
+// together takes a row of inputs, whose planes adjoin, into all windows of a row, an element of each at a time; the row
+// begins at place first.
+func (m *Max[T]) together(r *maxRow[T], x []T, n, col, first int) {
+	for k := range m.Kernel[2] {
+		from, to, column := m.inside(k, m.Out[2])
+		if from < to {
+			greaterEach(r.best[from*n:to*n], r.at[from*n:to*n], x[column*col:], n, m.Stride[2]*col, int32(first+column), int32(m.Stride[2]))
+		}
+	}
+}
+
+// apart is together of any windows and planes.
+func (m *Max[T]) apart(r *maxRow[T], x []T, n, col, channel, first int) {
+	for o2 := range m.Out[2] {
+		w2 := m.window(2, o2)
+		best, at := r.best[o2*n:][:n], r.at[o2*n:][:n]
+		for i2 := w2.from; i2 < w2.to; i2 += w2.step {
+			if index := int32(first + i2); channel == 1 {
+				greater(best, at, x[i2*col:][:n], index)
+			} else {
+				for c := range best {
+					if v := x[i2*col+c*channel]; v > best[c] || v != v || at[c] < 0 {
+						best[c], at[c] = v, index
 					}
 				}
 			}
 		}
 	}
-	m.store(r, k, o)
 }
 
 // greater takes over what is greater than the best so far, or the first.
@@ -165,6 +184,19 @@ func greater[T kernels.Number](best []T, at []int32, x []T, index int32) {
 		return
 	}
 	vec.GreaterOf(best, at, x, index, 0)
+}
+
+// greaterEach is greater of groups of n elements; those of x lie xStep apart, and their indices step.
+func greaterEach[T kernels.Number](best []T, at []int32, x []T, n, xStep int, index, step int32) {
+	b, ok := any(best).([]float32)
+	if !ok {
+		vec.GreaterEach(best, at, x, n, xStep, index, step)
+		return
+	}
+	y := any(x).([]float32)
+	for g := 0; g*n < len(b); g++ {
+		vec.Greater(b[g*n:][:n], at[g*n:][:n], y[g*xStep:][:n], index+int32(g)*step)
+	}
 }
 
 // transposes says that rows of a block are transposed, so that its planes adjoin.

@@ -32,6 +32,22 @@ func GreaterOf[T Number](best []T, at []int32, x []T, index, step int32) {
 	}
 }
 
+// GreaterEach is GreaterOf of groups of n elements, as many as best has: those of x lie xStep apart, and those of group
+// g have the index index+g·step.
+func GreaterEach[T Number](best []T, at []int32, x []T, n, xStep int, index, step int32) {
+	l := greatestNative[T]()
+	whole := l.greater != nil && n > 0 && n%l.lanes == 0
+	for from := 0; len(best) > 0; from += xStep {
+		group, places, row := best[:n], at[:n], x[from:][:n]
+		if whole {
+			l.greater((*byte)(unsafe.Pointer(&group[0])), &places[0], (*byte)(unsafe.Pointer(&row[0])), n, index, 0)
+		} else {
+			GreaterOf(group, places, row, index, 0)
+		}
+		best, at, index = best[n:], at[n:], index+step
+	}
+}
+
 // MostOf replaces elements of best by those of x that are greater or NaN.
 func MostOf[T Number](best, x []T) {
 	x = x[:len(best)]

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/loris-ml/loris/internal/half"
+	"github.com/loris-ml/loris/internal/kernels/guarded"
 )
 
 // ulps returns the distance of got from want in units of float32's last place.
@@ -381,6 +382,32 @@ func checkGreatest[T Number](t *testing.T, special []T) {
 					if !same(most[i], want) || !same(greater[i], first) || places[i] != place {
 						t.Fatalf("%d of %T, step %d, element %d: %v, %v at %d; want %v, %v at %d", n, x, step, i, most[i], greater[i], places[i], want, first, place)
 					}
+				}
+			}
+		}
+	})
+}
+
+// TestGreaterEach holds groups against each by itself.
+func TestGreaterEach(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 1))
+	eachLevel(t, func(t *testing.T) {
+		for _, n := range []int{1, 3, 4, 8, 24} {
+			for groups := range 4 {
+				best, at, x := guarded.Slice[int32](groups*n), guarded.Slice[int32](groups*n), guarded.Slice[int32](max(groups-1, 0)*(n+2)+n)
+				for i := range best {
+					best[i], at[i] = rng.Int32N(9), rng.Int32N(3)-1
+				}
+				for i := range x {
+					x[i] = rng.Int32N(9)
+				}
+				want, places := slices.Clone(best), slices.Clone(at)
+				for g := range groups {
+					GreaterOf(want[g*n:][:n], places[g*n:][:n], x[g*(n+2):][:n], 7+5*int32(g), 0)
+				}
+				GreaterEach(best, at, x, n, n+2, 7, 5)
+				if !slices.Equal(best, want) || !slices.Equal(at, places) {
+					t.Errorf("%d groups of %d: %v at %v, want %v at %v", groups, n, best, at, want, places)
 				}
 			}
 		}
