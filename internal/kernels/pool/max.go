@@ -54,13 +54,17 @@ func (b *block) offset(l *Layout, at [3]int) int {
 }
 
 // Units returns the number of independent units of work: rows of outputs of a block of planes, or
-// of one plane, or bands of such.
+// of one plane, or bands of such, or boxes.
 func (m *Max[T]) Units() int {
 	if m.C == 0 || m.Out[2] == 0 {
 		return 0
 	}
 	n := m.N * m.C
 	switch {
+	case m.inBoxes():
+		b := m.box()
+		planes, depths, rows := m.boxes(&b)
+		return planes * depths * rows
 	case m.inLines():
 	case m.separable():
 		bands, _ := m.bands()
@@ -77,6 +81,9 @@ func (m *Max[T]) Run() { m.Limiter.For(m.Units(), m.grain(), m.Do) }
 func (m *Max[T]) grain() int {
 	planes := 1
 	switch {
+	case m.inBoxes():
+		b := m.box()
+		planes = b.planes * b.depths * b.rows
 	case m.inLines():
 	case m.separable():
 		_, planes = m.bands()
@@ -95,6 +102,7 @@ type maxRow[T kernels.Number] struct {
 	rows  []T
 	first []int // the input row, of a block of planes, that each part of rows holds, or -1
 	parts []T   // an input row by the remainders of its columns by the stride
+	along []T   // what is greatest of parts of rows
 }
 
 var maxRows sync.Pool // of *maxRow[T] for any T
@@ -106,6 +114,10 @@ func (m *Max[T]) Do(lo, hi int) {
 		r = new(maxRow[T])
 	}
 	defer maxRows.Put(r)
+	if m.inBoxes() {
+		m.computeBoxes(r, lo, hi)
+		return
+	}
 	if m.inLines() {
 		m.lines(r, lo, hi)
 		return

@@ -40,6 +40,13 @@ var geometries = []Geometry{
 	geometry(2, 1, [3]int{5, 13, 57}, [3]int{1, 3, 2}, [3]int{2, 2, 3}, [3]int{0, 1, 1}, [3]int{1, 2, 3}),
 	geometry(1, 4, [3]int{1, 53, 201}, [3]int{1, 3, 5}, cube(1), [3]int{0, 1, 2}, cube(1)),
 	geometry(1, 2, [3]int{1, 2, 70}, [3]int{1, 4, 3}, [3]int{1, 1, 3}, [3]int{0, 2, 1}, [3]int{1, 2, 1}),
+	// Boxes of several planes, of depths and of rows of one, with and without padding.
+	geometry(5, 4, [3]int{9, 6, 8}, cube(2), cube(2), cube(0), cube(1)),
+	geometry(1, 3, [3]int{8, 33, 29}, [3]int{3, 2, 3}, [3]int{2, 2, 3}, cube(0), [3]int{1, 2, 1}),
+	geometry(1, 2, [3]int{7, 30, 31}, cube(3), [3]int{2, 1, 2}, [3]int{1, 0, 1}, cube(1)),
+	geometry(1, 1, [3]int{3, 90, 70}, [3]int{2, 5, 3}, [3]int{1, 4, 1}, [3]int{1, 2, 1}, cube(1)),
+	geometry(2, 5, [3]int{1, 130, 13}, [3]int{1, 3, 3}, [3]int{1, 2, 2}, cube(0), cube(1)),
+	{N: 1, C: 2, In: cube(5), Kernel: cube(2), Out: cube(3), Stride: cube(2), Dilation: cube(1)},
 	{N: 1, C: 2, In: [3]int{1, 1, 33}, Kernel: [3]int{1, 1, 2}, Out: [3]int{1, 1, 17}, Stride: [3]int{1, 1, 2}, Dilation: cube(1)},
 	{N: 0, C: 4, In: cube(2), Kernel: cube(1), Out: cube(2), Stride: cube(1), Dilation: cube(1)},
 	adaptive(2, 11, [3]int{1, 13, 12}, [3]int{1, 5, 7}),

@@ -98,7 +98,11 @@ func (m *Max[T]) spread(dst, row []T, wide, all int) {
 
 // fill sets all elements to the least.
 func (m *Max[T]) fill(best []T) {
-	for j := range best {
-		best[j] = m.Least
+	if len(best) == 0 {
+		return
+	}
+	best[0] = m.Least
+	for n := 1; n < len(best); n *= 2 {
+		copy(best[n:], best[:n])
 	}
 }
