@@ -14,7 +14,7 @@ func Nth[T Number](values []T, indices []int64, x []T, n, inner int, rank Rank, 
 	bits := keyAt != nil && unsafe.Sizeof(zero) <= 4 && n >= keyAtLeast && n <= keyAtMost
 	for l := lo; l < hi; l++ {
 		base := l/inner*n*inner + l%inner
-		if !rank.Median && few(&s, x[base:], n, rank.At+1, inner, false) {
+		if !rank.Median && isFew(n, rank.At+1) && few(&s, x[base:], n, rank.At+1, inner, false) {
 			i := places[rank.At]
 			values[l], indices[l] = x[base+int(i)*inner], int64(i)
 			continue

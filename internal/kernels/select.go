@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"unsafe"
 )
 
 // Selecting elements by their place in the order of Sort, without sorting what is
@@ -18,11 +19,20 @@ func TopK[T Number](values []T, indices []int64, x []T, n, k, inner int, descend
 	}
 	room := topKRoom(n, k)
 	s := selection{keys: keys[:room], order: order[:room], spare: keys[room : 2*room]}
+	var zero T
+	whole := unsafe.Sizeof(zero) <= 4 && n < radixLeast && n <= room
+	each := isFew(n, k) && !(whole && n <= shortLine && k > 1)
 	for l := lo; l < hi; l++ {
 		base := l/inner*n*inner + l%inner
 		at := l/inner*k*inner + l%inner
 		first := order[:k]
-		if !few(&s, x[base:], n, k, inner, descending) {
+		switch {
+		case each && few(&s, x[base:], n, k, inner, descending):
+		case whole:
+			for i, packed := range sortPacked(x[base:], n, inner, descending, keys)[:k] {
+				first[i] = int32(uint32(packed))
+			}
+		default:
 			firstK(&s, x[base:], n, k, inner, descending)
 			// The kept keys are in the order of their places, so that a stable sort is
 			// the order of Sort.
@@ -54,12 +64,18 @@ type selection struct {
 // long as that moves no more than fewMoves elements for each of the line.
 const fewOf, fewMost, fewMoves = 1024, 32, 2
 
-// few leaves the first k elements of a line in s, in the order of Sort. It reports whether it did: only of
-// short lines, and where most elements are not among the first so far.
-func few[T Number](s *selection, x []T, n, k, inner int, descending bool) bool {
+// isFew reports whether few is likely to find them in elements that lie in no order: the first k move half of those before
+// them, and of the others element i is among the first k with a probability of k/i.
+func isFew(n, k int) bool {
 	if n > fewOf || k > fewMost || k >= n {
 		return false
 	}
+	return float64(k*k)*(0.25+0.5*math.Log(float64(n)/float64(k))) <= float64(fewMoves*n)
+}
+
+// few leaves the first k elements of a line in s, in the order of Sort. It reports whether it did: only of
+// lines that isFew says, and where most elements are not among the first so far.
+func few[T Number](s *selection, x []T, n, k, inner int, descending bool) bool {
 	keys, order, left := s.keys[:k], s.order[:k], fewMoves*n
 	put := func(have int, key uint64, i int) {
 		j := have
