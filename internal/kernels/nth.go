@@ -7,20 +7,20 @@ import (
 
 // Nth sets values and indices, one element a line, to the element at a place in the
 // ascending order of each line. keys has n elements.
-func Nth[T Number](values []T, indices []int64, x []T, n, inner int, rank Rank, keys []uint64, lo, hi int) {
+func Nth[T Number](values []T, indices []int64, x []T, n, inner int, wanted Rank, keys []uint64, lo, hi int) {
 	var places [fewMost]int32
 	s := selection{keys: keys, order: places[:]}
 	var zero T
 	bits := keyAt != nil && unsafe.Sizeof(zero) <= 4 && n >= keyAtLeast && n <= keyAtMost
 	for l := lo; l < hi; l++ {
 		base := l/inner*n*inner + l%inner
-		if !rank.Median && isFew(n, rank.At+1) && few(&s, x[base:], n, rank.At+1, inner, false) {
-			i := places[rank.At]
+		if !wanted.Median && (n > shortLine || wanted.At < 2) && isFew(n, wanted.At+1) && few(&s, x[base:], n, wanted.At+1, inner, false) {
+			i := places[wanted.At]
 			values[l], indices[l] = x[base+int(i)*inner], int64(i)
 			continue
 		}
 		if bits {
-			i := nthByBits(x[base:], n, inner, rank, keys)
+			i := nthByBits(x[base:], n, inner, wanted, keys)
 			values[l], indices[l] = x[base+i*inner], int64(i)
 			continue
 		}
@@ -32,7 +32,12 @@ func Nth[T Number](values []T, indices []int64, x []T, n, inner int, rank Rank, 
 				numbers++
 			}
 		}
-		at := rank.place(n, numbers)
+		at := wanted.place(n, numbers)
+		if n <= shortLine {
+			i := indexOf(rank(keys[:n]), at)
+			values[l], indices[l] = x[base+i*inner], int64(i)
+			continue
+		}
 		key := nth(keys[:n], at)
 		// Of equal keys as many come before the place as are not smaller.
 		for _, k := range keys[:n] {
@@ -49,6 +54,16 @@ func Nth[T Number](values []T, indices []int64, x []T, n, inner int, rank Rank, 
 			}
 		}
 	}
+}
+
+// indexOf returns which of the ranks is the wanted one.
+func indexOf(ranks [bytesLeast]uint64, wanted int) int {
+	for i, r := range ranks {
+		if int(r) == wanted {
+			return i
+		}
+	}
+	panic("kernels: no key has the rank")
 }
 
 // Rank says which place Nth is about.

@@ -160,9 +160,14 @@ func Cummax[T Number](values []T, indices []int64, x []T, least bool, n, inner, 
 		cummaxLanes(values, indices, x, least, n, inner, lo, hi)
 		return
 	}
+	half := 0.5
+	if T(half) != 0 && n <= cummaxShort {
+		cummaxShortRows(values, indices, x, least, n, lo, hi)
+		return
+	}
 	for l := lo; l < hi; l++ {
 		row, places, from := values[l*n:(l+1)*n], indices[l*n:(l+1)*n], x[l*n:(l+1)*n]
-		if half := 0.5; T(half) != 0 {
+		if T(half) != 0 {
 			cummaxRow(row, places, from, least)
 		} else {
 			cummaxIntegers(row, places, from, least)
@@ -191,6 +196,29 @@ func cummaxLanes[T Number](values []T, indices []int64, x []T, least bool, n, in
 			p += inner
 		}
 	})
+}
+
+// cummaxShort is how many elements rows of floats have at most in which the ends of runs, which are not foreseen, take longer
+// than comparing keys.
+const cummaxShort = 8
+
+// cummaxShortRows is Cummax of short rows of floats that adjoin: conditional moves of integers in the same order.
+func cummaxShortRows[T Number](values []T, indices []int64, x []T, least bool, n, lo, hi int) {
+	for ; lo < hi; lo++ {
+		from, to, places := x[lo*n:][:n], values[lo*n:][:n], indices[lo*n:][:n]
+		best, at := uint64(0), 0
+		for i, v := range from {
+			k := sortKey(v, false)
+			if least && v == v {
+				k = ^k
+			}
+			if k >= best {
+				at = i
+			}
+			best = max(best, k)
+			to[i], places[i] = from[at], int64(at)
+		}
+	}
 }
 
 // cummaxRow is Cummax of floats that adjoin. It looks for the end of each run that one of them rules, of
