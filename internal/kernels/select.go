@@ -60,14 +60,14 @@ type selection struct {
 	n     int
 }
 
-// Of lines of at most fewOf elements the first fewMost can be found by putting each among those so far, as
+// The first fewMost elements of a line can be found by putting each among those so far, as
 // long as that moves no more than fewMoves elements for each of the line.
-const fewOf, fewMost, fewMoves = 1024, 32, 2
+const fewMost, fewMoves = 32, 2
 
 // isFew reports whether few is likely to find them in elements that lie in no order: the first k move half of those before
 // them, and of the others element i is among the first k with a probability of k/i.
 func isFew(n, k int) bool {
-	if n > fewOf || k > fewMost || k >= n {
+	if k > fewMost || k >= n {
 		return false
 	}
 	return float64(k*k)*(0.25+0.5*math.Log(float64(n)/float64(k))) <= float64(fewMoves*n)

@@ -11,6 +11,9 @@ import (
 // shortLine is how many elements such a line has at most.
 const shortLine = 16
 
+// shortIndex is how many elements a line of an index has at most that is gone through like that.
+const shortIndex = 64
+
 // rowStep returns how far apart the rows of a View are, if all of them are equally far apart.
 func rowStep(v *strided.View) (step int, ok bool) {
 	last := v.Rank - 1
@@ -28,7 +31,7 @@ func rowStep(v *strided.View) (step int, ok bool) {
 // short reports whether the index selects in short lines along the last dimension, and how far apart in the
 // indexed tensor these are.
 func (l *Lines) short() (step int, ok bool) {
-	if l.inner != 1 || l.step != 1 || l.n > shortLine || l.outer < 2 || l.base.Rank < 2 || along(&l.base) != 0 {
+	if l.inner != 1 || l.step != 1 || l.n > shortIndex || l.outer < 2 || l.base.Rank < 2 || along(&l.base) != 0 {
 		return 0, false
 	}
 	return rowStep(&l.base)

@@ -27,19 +27,31 @@ var turns = func() (m [9][32]byte) {
 	return m
 }()
 
-// reverseVectors sets whole vectors at the beginning of dst to those at the end of src, from its end, and
-// returns how many elements that were.
-func reverseVectors[T Bits](dst, src []T) int {
+// reverseVectors sets rows of n elements, one behind the other from the beginning of dst on, to those of src, from their
+// ends; that of the first is where src ends, and others are down elements apart. It reports whether it did.
+func reverseVectors[T Bits](dst, src []T, n, rows, down int) bool {
 	size := int(unsafe.Sizeof(dst[0]))
-	n := len(dst) * size &^ 31
-	if !vectors || size > 8 || n == 0 {
-		return 0
+	bytes := n * size
+	if !vectors || size > 8 || bytes < 32 {
+		return false
 	}
 	to, end := unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Add(unsafe.Pointer(unsafe.SliceData(src)), len(src)*size)
-	for at := 0; at < n; at += callMost {
-		reverseAVX2((*byte)(unsafe.Add(to, at)), (*byte)(unsafe.Add(end, -at)), &turns[size], min(callMost, n-at))
+	for ; rows > 0 && bytes <= callMost; rows -= callMost / bytes {
+		k := min(rows, callMost/bytes)
+		reverseAVX2((*byte)(to), (*byte)(end), &turns[size], bytes, k, bytes, down*size)
+		if k == rows {
+			return true
+		}
+		to, end = unsafe.Add(to, k*bytes), unsafe.Add(end, k*down*size)
 	}
-	return n / size
+	for r := range rows {
+		for at := 0; at < bytes; at += callMost { // the last part is at least a vector, and perhaps there already
+			k := min(callMost, bytes-at)
+			from := min(at, bytes-max(k, 32))
+			reverseAVX2((*byte)(unsafe.Add(to, r*bytes+from)), (*byte)(unsafe.Add(end, r*down*size-from)), &turns[size], max(k, 32), 1, 0, 0)
+		}
+	}
+	return true
 }
 
 // runVectors is moveRuns of runs of so many bytes, up and down bytes apart, and reports whether it has moved

@@ -4,24 +4,47 @@
 
 #include "textflag.h"
 
-// func reverseAVX2(dst *byte, end *byte, mask *[32]byte, n int)
+// func reverseAVX2(dst *byte, end *byte, mask *[32]byte, n int, rows int, up int, down int)
 // Requires: AVX, AVX2
-TEXT ·reverseAVX2(SB), NOSPLIT, $0-32
+TEXT ·reverseAVX2(SB), NOSPLIT, $0-56
 	MOVQ    dst+0(FP), AX
 	MOVQ    end+8(FP), CX
 	MOVQ    mask+16(FP), DX
 	MOVQ    n+24(FP), BX
+	MOVQ    rows+32(FP), SI
+	MOVQ    up+40(FP), DI
+	MOVQ    down+48(FP), R8
 	VMOVDQU (DX), Y0
+	SUBQ    $0x20, BX
+
+row:
+	MOVQ CX, DX
+	MOVQ AX, R9
+	MOVQ BX, R10
 
 next:
-	SUBQ    $0x20, CX
-	VMOVDQU (CX), Y1
+	VMOVDQU -32(DX), Y1
 	VPSHUFB Y0, Y1, Y1
 	VPERMQ  $0x4e, Y1, Y1
-	VMOVDQU Y1, (AX)
-	ADDQ    $0x20, AX
-	SUBQ    $0x20, BX
-	JNZ     next
+	VMOVDQU Y1, (R9)
+	SUBQ    $0x20, DX
+	ADDQ    $0x20, R9
+	SUBQ    $0x20, R10
+	JGE     next
+	CMPQ    R10, $-32
+	JEQ     whole
+	ADDQ    R10, R9
+	SUBQ    R10, DX
+	VMOVDQU -32(DX), Y1
+	VPSHUFB Y0, Y1, Y1
+	VPERMQ  $0x4e, Y1, Y1
+	VMOVDQU Y1, (R9)
+
+whole:
+	ADDQ DI, AX
+	ADDQ R8, CX
+	DECQ SI
+	JNZ  row
 	VZEROUPPER
 	RET
 

@@ -6,7 +6,7 @@ import "unsafe"
 
 func runVectors(_, _ unsafe.Pointer, _, _, _, _ int) bool { return false }
 
-func reverseVectors[T Bits](_, _ []T) int { return 0 }
+func reverseVectors[T Bits](_, _ []T, _, _, _ int) bool { return false }
 
 func transposeVectors[T uint8 | uint16](_ []T, _ int, _ []T, _, _, _ int) (rows, cols int) {
 	return 0, 0

@@ -4,11 +4,11 @@
 
 package strided
 
-// reverseAVX2 sets n bytes at dst, a multiple of 32 above zero, to those before end, vector by vector from the
-// last; mask says for each byte of a half of a vector which byte of that half it is.
+// reverseAVX2 sets n bytes at dst, at least 32, to those before end, vector by vector from the last, and so for rows in all,
+// up and down bytes apart; mask says for each byte of a half of a vector which byte of that half it is.
 //
 //go:noescape
-func reverseAVX2(dst *byte, end *byte, mask *[32]byte, n int)
+func reverseAVX2(dst *byte, end *byte, mask *[32]byte, n int, rows int, up int, down int)
 
 // transpose16AVX2 sets element (k, c) of dst, rows width apart, to element k + c·step of src, for k below n, a multiple of 8 above zero, and c below 16.
 //

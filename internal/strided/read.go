@@ -107,12 +107,10 @@ func readRun[T Bits](dst, src []T, pos, step int) {
 // Reverse sets dst to src, which is as long and not empty, from its end, narrow elements at least eight
 // bytes at a time.
 func Reverse[T Bits](dst, src []T) {
-	if n := reverseVectors(dst, src); n > 0 {
-		if dst, src = dst[n:], src[:len(src)-n]; len(dst) == 0 {
-			return
-		}
-	}
 	size := int(unsafe.Sizeof(src[0]))
+	if reverseVectors(dst, src, len(dst), 1, 0) {
+		return
+	}
 	if each := 8 / size; size <= 4 {
 		to, from := unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), len(dst)*size), unsafe.Slice((*byte)(unsafe.Pointer(&src[0])), len(src)*size)
 		for ; len(dst) >= each; dst, src = dst[each:], src[:len(src)-each] {

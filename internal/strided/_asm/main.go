@@ -18,26 +18,47 @@ func main() {
 	Generate()
 }
 
-// reverse writes the copy of vectors in the other order; a mask turns each half of one.
+// reverse writes the copy of rows in the other order; a mask turns each half of a vector. The last two vectors of a row overlap.
 func reverse() {
-	TEXT("reverseAVX2", NOSPLIT, "func(dst, end *byte, mask *[32]byte, n int)")
-	Doc("reverseAVX2 sets n bytes at dst, a multiple of 32 above zero, to those before end, vector by vector from the",
-		"last; mask says for each byte of a half of a vector which byte of that half it is.")
+	TEXT("reverseAVX2", NOSPLIT, "func(dst, end *byte, mask *[32]byte, n, rows, up, down int)")
+	Doc("reverseAVX2 sets n bytes at dst, at least 32, to those before end, vector by vector from the last, and so for rows in all,",
+		"up and down bytes apart; mask says for each byte of a half of a vector which byte of that half it is.")
 	Pragma("noescape")
 	dst, src, at := Load(Param("dst"), GP64()), Load(Param("end"), GP64()), Load(Param("mask"), GP64())
-	n := Load(Param("n"), GP64())
+	n, rows := Load(Param("n"), GP64()), Load(Param("rows"), GP64())
+	up, down := Load(Param("up"), GP64()), Load(Param("down"), GP64())
 	mask := YMM()
 	VMOVDQU(Mem{Base: at}, mask)
-	Label("next")
-	v := YMM()
-	SUBQ(Imm(32), src)
-	VMOVDQU(Mem{Base: src}, v)
-	VPSHUFB(mask, v, v)
-	VPERMQ(Imm(0x4e), v, v)
-	VMOVDQU(v, Mem{Base: dst})
-	ADDQ(Imm(32), dst)
+	turn := func(from, to Mem) {
+		v := YMM()
+		VMOVDQU(from, v)
+		VPSHUFB(mask, v, v)
+		VPERMQ(Imm(0x4e), v, v)
+		VMOVDQU(v, to)
+	}
 	SUBQ(Imm(32), n)
-	JNZ(LabelRef("next"))
+	Label("row")
+	from, to, left := GP64(), GP64(), GP64()
+	MOVQ(src, from)
+	MOVQ(dst, to)
+	MOVQ(n, left)
+	Label("next")
+	turn(Mem{Base: from, Disp: -32}, Mem{Base: to})
+	SUBQ(Imm(32), from)
+	ADDQ(Imm(32), to)
+	SUBQ(Imm(32), left)
+	JGE(LabelRef("next"))
+	CMPQ(left, I8(-32))
+	JEQ(LabelRef("whole"))
+	// The beginning of the row, of which a part is there already.
+	ADDQ(left, to)
+	SUBQ(left, from)
+	turn(Mem{Base: from, Disp: -32}, Mem{Base: to})
+	Label("whole")
+	ADDQ(up, dst)
+	ADDQ(down, src)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
 	VZEROUPPER()
 	RET()
 }
