@@ -256,6 +256,9 @@ func (p *Plan[A]) block(procs int) {
 		p.cols = balanced(p.cols, max(pixels/wide, 1)*wide)
 	}
 	p.rows = min(max(pixels/p.cols, 1), most[1])
+	if span[0] > 0 && most[1]*p.cols <= 2*pixels { // a whole plane, of which units can have several
+		p.rows = most[1]
+	}
 	if !p.direct {
 		p.fewerRows(span, regionBytes)
 	}
