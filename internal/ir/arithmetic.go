@@ -352,14 +352,32 @@ func powInt(x, y int64) int64 {
 	return p
 }
 
-// unscaled takes a product of widened bfloat16 with a number apart; the number is nil for
-// anything else.
-func unscaled(x Value) (y, factor Value) {
-	if x.Node.Op() == opMul {
-		in := x.Node.Inputs()
-		if _, ok := widenedFrom(in[0]); ok && in[1].Rank() == 0 && in[1].DType() == F32 {
-			return in[0], in[1]
+// unscaled takes a product of widened bfloat16 with a number apart, also one that is reshaped and expanded, as the
+// gradient of a sum is; what it was widened from is widened last then. The number is nil for anything else.
+func (b *Builder) unscaled(x Value) (y, factor Value) {
+	from := x
+	var views []Value
+	for from.Node.Op() == opReshape || from.Node.Op() == opExpand {
+		views = append(views, from)
+		from = from.Node.Inputs()[0]
+	}
+	y = from
+	if from.Node.Op() == opMul {
+		if in := from.Node.Inputs(); in[1].Rank() == 0 && in[1].DType() == F32 {
+			y, factor = in[0], in[1]
 		}
 	}
-	return x, Value{}
+	narrow, ok := widenedFrom(y)
+	if !ok {
+		return x, Value{}
+	}
+	for i := len(views) - 1; i >= 0; i-- {
+		if dims := views[i].Shape().Dims(); views[i].Node.Op() == opReshape {
+			narrow = b.Reshape(narrow, dims...)
+		} else {
+			narrow = b.Expand(narrow, dims...)
+		}
+		y = b.Cast(narrow, F32)
+	}
+	return y, factor
 }

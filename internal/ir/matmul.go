@@ -83,7 +83,7 @@ func vjpMatMul(b *Builder, a Args, out, grad []Value) []Value {
 	case xs.Rank() == 1 && ys.Rank() == 1:
 		return []Value{b.Mul(g, y), b.Mul(g, x)}
 	case xs.Rank() > 1 && ys.Rank() > 1: // with a vector, f32 takes less time, and another pass over a matrix more
-		g, factor = unscaled(g)
+		g, factor = b.unscaled(g)
 		transpose = b.transposeNarrow
 	}
 	switch {
