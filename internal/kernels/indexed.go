@@ -94,19 +94,20 @@ func addEach[T Number](row []T, index []int64, src []T) {
 	}
 }
 
-// runSamples is in how many places inRuns looks.
+// runSamples is how many elements inRuns looks at.
 const runSamples = 16
 
 // inRuns reports whether most elements of an index are those before them, as where the gradient of running maxima
-// goes: an element that is added to again and again is not to wait for its own memory.
+// goes: an element that is added to again and again is not to wait for its own memory. It looks in the middle only,
+// since the index may not be in a cache yet.
 func inRuns(index []int64) bool {
-	apart := len(index) / runSamples
-	if apart < 2 {
+	if len(index) < 2*runSamples {
 		return false
 	}
 	same := 0
-	for i := 1; i < len(index); i += apart {
-		if index[i] == index[i-1] {
+	some := index[len(index)/2:]
+	for i, v := range some[1:runSamples] {
+		if v == some[i] {
 			same++
 		}
 	}
