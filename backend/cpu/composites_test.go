@@ -153,6 +153,16 @@ func TestComposites(t *testing.T) {
 			%f, %g = adaptive_max_pool1d(%e, [9])
 			return %a, %b, %c, %d, %f, %g
 		}`, 0, [][]float64{hashed(1260)}},
+		{"parts of short lines", `program @p {
+			%x = parameter "x" : f32[70,11,29]
+			%y = parameter "y" : f32[70,11,29]
+			%b = cast(%x, bf16)
+			%p = cat([slice(%x, 2, 0, 23, 1), slice(%y, 2, 3, 26, 1), slice(%x, 2, 6, 29, 1)], 1)
+			%q = cat([slice(%x, 2, 1, 20, 1), exp(slice(%y, 2, 0, 19, 1)), slice(%y, 2, 5, 24, 1), slice(%y, 2, 9, 28, 1)], 1)
+			%r = cat([slice(%x, 2, 0, 3, 1), slice(%x, 2, 3, 9, 1), slice(%y, 2, 0, 6, 1)], 2)
+			%s = cat([slice(slice(%b, 2, 0, 23, 1), 1, 0, 5, 1), slice(slice(%b, 2, 2, 25, 1), 1, 3, 11, 1)], 1)
+			return %p, %q, %r, cat([%p, slice(%p, 1, 2, 20, 1)], 1), %s
+		}`, 1e-6, [][]float64{hashed(22330), hashed(22330)}},
 		{"maxima of windows at random places", `program @p {
 			%x = parameter "x" : f32[2,3,9,7,10]
 			%s = parameter "s" : f32[2,3,3]

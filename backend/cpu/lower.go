@@ -102,6 +102,7 @@ type lowering struct {
 	flush   bool              // kernels may take subnormal numbers as zero
 	// order is the buffer that all collectives write, which keeps their order; nil if there is none.
 	order *int
+	moves *shortMoves // the last step that copies short lines; nil if there is none
 	// sums are those that attentions keep for their gradients, by their results.
 	sums map[graph.ID]savedSums
 	// slopes are gradients of scores that were computed for gradients of masks, by the latter.

@@ -97,17 +97,60 @@ func copyShort[T strided.Bits](dst, src []byte, to, from *strided.View, lo, hi i
 	strided.CopyShort(as[T](dst), as[T](src), to, from, lo, hi)
 }
 
+// shortMoves is a step that copies short lines to parts of a buffer, some units of all parts before the next:
+// parts of one value, as the places of windows, find it in a cache near by.
+type shortMoves struct {
+	instr             *graph.Instr
+	step, to, n, size int
+	parts             []shortMove
+}
+
+// shortMove is one part.
+type shortMove struct {
+	from     int
+	to, view strided.View
+}
+
+// togetherBytes is how much of a part is copied before the next part.
+const togetherBytes = 32 << 10
+
 // moveShort emits the copy of short lines to a part of a buffer, and reports whether lines are short.
 func (l *lowering) moveShort(in *graph.Instr, to, v plan.Value) bool {
 	x, y := strided.MergeBoth(to.View, v.View)
 	if !strided.Short(&x, &y, v.Size()) {
 		return false
 	}
-	m, f, n := l.mem, copiers.of(v.DType()), x.Dims[0]
-	l.emit(step{Instr: in, Reads: []int{v.Buf}, Writes: []int{to.Buf}, Payload: work{
-		n: n, grain: l.grain(float64(x.Len()/n) * copyCost), run: func(lo, hi int) { f(m.bufs[to.Buf], m.bufs[v.Buf], &x, &y, lo, hi) },
-	}})
+	n := x.Dims[0]
+	g := l.moves
+	if g == nil || g.instr != in || g.step != len(l.steps)-1 || g.to != to.Buf || g.n != n || g.size != v.Size() {
+		g = &shortMoves{instr: in, step: len(l.steps), to: to.Buf, n: n, size: v.Size()}
+		l.moves = g
+		m, f := l.mem, copiers.of(v.DType())
+		l.emit(step{Instr: in, Writes: []int{to.Buf}, Payload: work{n: n, run: func(lo, hi int) { g.run(m, f, lo, hi) }}})
+	}
+	g.parts = append(g.parts, shortMove{v.Buf, x, y})
+	s := &l.steps[g.step]
+	s.Reads = append(s.Reads, v.Buf)
+	elements := 0
+	for i := range g.parts {
+		elements += g.parts[i].to.Len() / n
+	}
+	s.Payload.grain = l.grain(float64(elements) * copyCost)
 	return true
+}
+
+func (g *shortMoves) run(m *memory, f copyFunc, lo, hi int) {
+	together := hi - lo
+	if len(g.parts) > 1 {
+		together = max(1, togetherBytes*g.n/(g.parts[0].to.Len()*g.size))
+	}
+	for ; lo < hi; lo += together {
+		end := min(lo+together, hi)
+		for i := range g.parts {
+			p := &g.parts[i]
+			f(m.bufs[g.to], m.bufs[p.from], &p.to, &p.view, lo, end)
+		}
+	}
 }
 
 func lowerCat(c *call) {
