@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 )
 
@@ -10,6 +11,7 @@ import (
 func Nth[T Number](values []T, indices []int64, x []T, n, inner int, wanted Rank, keys []uint64, lo, hi int) {
 	var places [fewMost]int32
 	s := selection{keys: keys, order: places[:]}
+	var ranks ranks
 	var zero T
 	bits := keyAt != nil && unsafe.Sizeof(zero) <= 4 && n >= keyAtLeast && n <= keyAtMost
 	for l := lo; l < hi; l++ {
@@ -34,7 +36,7 @@ func Nth[T Number](values []T, indices []int64, x []T, n, inner int, wanted Rank
 		}
 		at := wanted.place(n, numbers)
 		if n <= shortLine {
-			i := indexOf(rank(keys[:n]), at)
+			i := slices.Index(ranks.of(keys[:n]), uint64(at))
 			values[l], indices[l] = x[base+i*inner], int64(i)
 			continue
 		}
@@ -54,16 +56,6 @@ func Nth[T Number](values []T, indices []int64, x []T, n, inner int, wanted Rank
 			}
 		}
 	}
-}
-
-// indexOf returns which of the ranks is the wanted one.
-func indexOf(ranks [bytesLeast]uint64, wanted int) int {
-	for i, r := range ranks {
-		if int(r) == wanted {
-			return i
-		}
-	}
-	panic("kernels: no key has the rank")
 }
 
 // Rank says which place Nth is about.

@@ -21,6 +21,7 @@ func TopK[T Number](values []T, indices []int64, x []T, n, k, inner int, descend
 	s := selection{keys: keys[:room], order: order[:room], spare: keys[room : 2*room]}
 	var zero T
 	whole := unsafe.Sizeof(zero) <= 4 && n < radixLeast && n <= room
+	var ranks ranks
 	each := isFew(n, k) && !(whole && n <= shortLine && k > 1)
 	for l := lo; l < hi; l++ {
 		base := l/inner*n*inner + l%inner
@@ -29,14 +30,14 @@ func TopK[T Number](values []T, indices []int64, x []T, n, k, inner int, descend
 		switch {
 		case each && few(&s, x[base:], n, k, inner, descending):
 		case whole:
-			for i, packed := range sortPacked(x[base:], n, inner, descending, keys)[:k] {
+			for i, packed := range sortPacked(x[base:], n, inner, descending, keys, &ranks)[:k] {
 				first[i] = int32(uint32(packed))
 			}
 		default:
 			firstK(&s, x[base:], n, k, inner, descending)
 			// The kept keys are in the order of their places, so that a stable sort is
 			// the order of Sort.
-			first = sortKeys(keys[:2*k], order[:2*k], k)
+			first = sortKeys(keys[:2*k], order[:2*k], k, &ranks)
 		}
 		for _, i := range first {
 			values[at], indices[at] = x[base+int(i)*inner], int64(i)

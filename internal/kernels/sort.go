@@ -17,6 +17,7 @@ func Sort[T Number](values []T, indices []int64, x []T, n, inner int, descending
 	var zero T
 	narrow := unsafe.Sizeof(zero) <= 4
 	bytes := isByte[T]() && n >= byteLeast
+	var room ranks
 	for l := lo; l < hi; l++ {
 		base := l/inner*n*inner + l%inner
 		if bytes {
@@ -25,7 +26,7 @@ func Sort[T Number](values []T, indices []int64, x []T, n, inner int, descending
 		}
 		if narrow {
 			p := base
-			for _, packed := range sortPacked(x[base:], n, inner, descending, keys) {
+			for _, packed := range sortPacked(x[base:], n, inner, descending, keys, &room) {
 				i := int(uint32(packed))
 				values[p], indices[p] = x[base+i*inner], int64(i)
 				p += inner
@@ -38,7 +39,7 @@ func Sort[T Number](values []T, indices []int64, x []T, n, inner int, descending
 			p += inner
 		}
 		p = base
-		for _, i := range sortKeys(keys[:2*n], order[:2*n], n) {
+		for _, i := range sortKeys(keys[:2*n], order[:2*n], n, &room) {
 			values[p], indices[p] = x[base+int(i)*inner], int64(i)
 			p += inner
 		}
@@ -48,7 +49,7 @@ func Sort[T Number](values []T, indices []int64, x []T, n, inner int, descending
 // sortPacked sorts a line of elements of at most 32 bits, inner apart, as numbers
 // that have the key in the high half and the place in the low half, so that no two
 // are equal. keys has 2n elements; the result is one half of it.
-func sortPacked[T Number](x []T, n, inner int, descending bool, keys []uint64) []uint64 {
+func sortPacked[T Number](x []T, n, inner int, descending bool, keys []uint64, room *ranks) []uint64 {
 	k := keys[:n]
 	p := 0
 	for i := range k {
@@ -58,8 +59,7 @@ func sortPacked[T Number](x []T, n, inner int, descending bool, keys []uint64) [
 	switch {
 	case n < bytesLeast:
 		spare := keys[n : 2*n]
-		places := rank(k)
-		for i, at := range places[:n] {
+		for i, at := range room.of(k) {
 			spare[at] = k[i]
 		}
 		return spare
@@ -69,19 +69,22 @@ func sortPacked[T Number](x []T, n, inner int, descending bool, keys []uint64) [
 	return radixPacked(k, keys[n:2*n])
 }
 
-// rank returns where each of fewer keys than bytesLeast goes: as many of the others come before as are less, or equal and
+// ranks is memory for the places of keys in their order.
+type ranks [bytesLeast]uint64
+
+// of returns where each of fewer keys than bytesLeast goes: as many of the others come before as are less, or equal and
 // before it already. That compares all of them, but has no branches, which could not be foreseen.
-func rank(k []uint64) (ranks [bytesLeast]uint64) {
+func (r *ranks) of(k []uint64) []uint64 {
 	for i, x := range k {
-		place, before := uint64(i), ranks[:i]
+		place, before := uint64(i), r[:i]
 		for j, y := range k[:len(before)] {
 			_, less := bits.Sub64(x, y, 0)
 			place -= less
 			before[j] += less
 		}
-		ranks[i] = place
+		r[i] = place
 	}
-	return ranks
+	return r[:len(k)]
 }
 
 // sortKey32 is sortKey of elements of at most 32 bits, in 32 bits.
@@ -121,10 +124,9 @@ func sortKey[T Number](x T, descending bool) uint64 {
 
 // sortKeys sorts the first n keys, and order with them, stably; the second
 // halves are scratch. It returns the sorted order, in either half.
-func sortKeys(keys []uint64, order []int32, n int) []int32 {
+func sortKeys(keys []uint64, order []int32, n int, room *ranks) []int32 {
 	if n < bytesLeast {
-		places := rank(keys[:n])
-		for i, at := range places[:n] {
+		for i, at := range room.of(keys[:n]) {
 			order[n+int(at)] = order[i]
 		}
 		return order[n : 2*n]
