@@ -181,7 +181,12 @@ func readShort[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) (set, n
 	if most <= 0 {
 		return set, pos
 	}
-	if i := readWhole(dst, src, pos, n, down, most); i < most {
+	i := readWhole(dst, src, pos, n, down, most)
+	if i == 0 && down < 0 { // src ends with the first run
+		moveRuns(dst, src, 0, pos, n, down, n, 1)
+		i = 1 + readWhole(dst[n:], src, pos+down, n, down, most-1)
+	}
+	if i < most {
 		moveRuns(dst, src, i*n, pos+i*down, n, down, n, most-i)
 	}
 	at[last-1] += most

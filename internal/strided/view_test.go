@@ -45,6 +45,8 @@ var viewCases = []struct {
 	{"broadcast column", makeView(2, []int{6, 5}, []int{1, 0})},
 	{"reversed", makeView(99, []int{10, 10}, []int{-10, -1})},
 	{"reversed rows", makeView(41, []int{3, 37}, []int{50, -1})},
+	{"short runs from the end", makeView(2997, []int{1000, 3}, []int{-3, 1})},
+	{"shorter runs from the end", makeView(2998, []int{1500, 2}, []int{-2, 1})},
 	{"broadcast pairs", makeView(3, []int{7, 5, 2}, []int{5, 1, 0})},
 	{"broadcast in threes", makeView(0, []int{4, 9, 3}, []int{1, 4, 0})},
 	{"pairs apart", makeView(2, []int{4, 9, 2}, []int{100, 5, 1})},
