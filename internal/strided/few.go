@@ -12,7 +12,7 @@ const (
 func readFew[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int {
 	last := v.Rank - 1
 	n, step := v.Dims[last], v.Strides[last]
-	if last == 0 || n > fewRepeats && step != -1 {
+	if last == 0 {
 		return 0
 	}
 	// The last row is left to the caller, who goes on to the next dimension from it.
@@ -23,6 +23,8 @@ func readFew[T Bits](dst, src []T, v *View, at *[MaxRank]int, pos int) int {
 	switch {
 	case step == -1 && reverseVectors(dst, src[:pos+1], n, rows, down):
 		// It is done.
+	case n > fewRepeats:
+		return 0
 	case n == 2 && down == 1:
 		a, b := src[pos:][:rows], src[pos+step:][:rows]
 		for i, x := range a {
