@@ -14,9 +14,10 @@ func Nth[T Number](values []T, indices []int64, x []T, n, inner int, wanted Rank
 	var ranks ranks
 	var zero T
 	bits := keyAt != nil && unsafe.Sizeof(zero) <= 4 && n >= keyAtLeast && n <= keyAtMost
+	each := !wanted.Median && (n > shortLine || wanted.At < 2) && isFew(n, wanted.At+1)
 	for l := lo; l < hi; l++ {
 		base := l/inner*n*inner + l%inner
-		if !wanted.Median && (n > shortLine || wanted.At < 2) && isFew(n, wanted.At+1) && few(&s, x[base:], n, wanted.At+1, inner, false) {
+		if each && few(&s, x[base:], n, wanted.At+1, inner, false) {
 			i := places[wanted.At]
 			values[l], indices[l] = x[base+int(i)*inner], int64(i)
 			continue
