@@ -13,16 +13,16 @@ func SolveVector(t []float64, n int, x []float64, upper, unit, transposed bool) 
 		}
 		first := b * block
 		last := min(first+block, n)
-		switch {
-		case transposed:
+		if transposed {
 			solveColumns(t, n, x, first, last, upper, unit)
-		case upper:
-			takeRows(t, n, x, first, last, last, n)
-			solveCorner(t, n, x, first, last, true, unit)
-		default:
-			takeRows(t, n, x, first, last, 0, first)
-			solveCorner(t, n, x, first, last, false, unit)
+			continue
 		}
+		from, to := 0, first
+		if upper {
+			from, to = last, n
+		}
+		takeRows(t, n, x, first, last, from, to)
+		SmallSolve(t[first*(n+1):], last-first, n, 1, x[first:], 1, upper, unit)
 	}
 }
 
@@ -35,26 +35,6 @@ func takeRows(t []float64, n int, x []float64, first, last, from, to int) {
 		sum, row := x[i]-sums[i-first], t[i*n:][:n]
 		for k := whole; k < to; k++ {
 			sum = math.FMA(-row[k], x[k], sum)
-		}
-		x[i] = sum
-	}
-}
-
-// solveCorner solves for rows first to last-1, of which only the columns of the same numbers are left.
-func solveCorner(t []float64, n int, x []float64, first, last int, upper, unit bool) {
-	for c := range last - first {
-		i, from, to := first+c, first, first+c
-		if upper {
-			i = last - 1 - c
-			from, to = i+1, last
-		}
-		row, others := t[i*n+from:][:to-from], x[from:to]
-		sum := x[i]
-		for k, v := range row {
-			sum = math.FMA(-v, others[k], sum)
-		}
-		if !unit {
-			sum /= t[i*n+i]
 		}
 		x[i] = sum
 	}
