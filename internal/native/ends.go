@@ -9,6 +9,9 @@ import (
 // out, where a result lies in the memory of an operand. So the tail of a row with a vector before it is stored together with
 // what that has stored last then, as the vector with which the row ends.
 
+// picks choose elements of two vectors, by their size.
+var picks = map[int]x64.Op{2: x64.PERMT2W, 4: x64.PERMT2D, 8: x64.PERMT2Q}
+
 // joins reports whether the tail of an operand is a part of the vector with which the row ends.
 func (g *gen) joins(arg int) bool {
 	a := &g.k.Args[arg]
@@ -60,8 +63,7 @@ func (g *gen) keepInPlace(all []*regions) {
 
 // writeEnd stores a tail at p: in a line of all vectors of a row as the end of the row, in others where keepInPlace says so.
 func (g *gen) writeEnd(arg, size int, p addr, v val) {
-	n := g.vl(size)
-	op := map[int]x64.Op{2: x64.PERMT2W, 4: x64.PERMT2D, 8: x64.PERMT2Q}[size]
+	n, op := g.vl(size), picks[size]
 	index, end := g.fromTail(size), place{arg: arg, ends: true}
 	if before, ok := g.stored[arg]; ok {
 		v = g.add(vop{op: op, len: n, dst: g.temp(n), t: before, a: index, b: v})
