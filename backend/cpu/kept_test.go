@@ -8,32 +8,34 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/hostmem"
+	"github.com/loris-ml/loris/internal/native"
 )
 
 // keptCases are Programs with a weight "w" that runs keep packed.
 var keptCases = []struct {
 	name, text string
 	kept       int
+	plain      int // where products have no machine code: tiles of other sizes pack other weights
 }{
 	{"linear", `
 		%w = parameter "w" : f32[150,300]
 		%x = parameter "x" : f32[90,300]
 		%b = parameter "b" : f32[150]
 		%r = parameter "r" : f32[90,150]
-		return relu(add(linear(%x, %w, %b), %r))`, 1},
+		return relu(add(linear(%x, %w, %b), %r))`, 1, 1},
 	{"matmul in f64", `
 		%w = parameter "w" : f64[300,150]
 		%x = parameter "x" : f64[3,60,300]
-		return matmul(%x, %w)`, 1},
+		return matmul(%x, %w)`, 1, 1},
 	{"part of a weight", `
 		%w = parameter "w" : f32[300,300]
 		%x = parameter "x" : f32[90,300]
-		return matmul(%x, permute(slice(%w, 0, 100, 250, 1), [1,0]))`, 1},
+		return matmul(%x, permute(slice(%w, 0, 100, 250, 1), [1,0]))`, 1, 1},
 	{"convolution", `
 		%w = parameter "w" : f32[40,16,5,5]
 		%x = parameter "x" : f32[2,16,9,11]
 		%b = parameter "b" : f32[40]
-		return relu(conv2d(%x, %w, %b, [1,1], [1,1]))`, 1},
+		return relu(conv2d(%x, %w, %b, [1,1], [1,1]))`, 1, 1},
 	{"convolution by Winograd's method, batch norm, residual", `
 		%w = parameter "w" : f32[48,48,3,3]
 		%x = parameter "x" : f32[1,48,32,32]
@@ -42,25 +44,25 @@ var keptCases = []struct {
 		%m = parameter "m" : f32[48]
 		%v = parameter "v" : f32[48]
 		%0, %1, %2 = batch_norm(conv2d(%x, %w, padding=[1,1]), %g, %b, %m, exp(%v), false, 0.1, 1e-05)
-		return relu(add(%0, %x))`, 1},
+		return relu(add(%0, %x))`, 1, 1},
 	{"convolution with more filters than positions", `
 		%w = parameter "w" : f32[300,64,1,1]
 		%x = parameter "x" : f32[1,64,7,7]
-		return conv2d(%x, %w)`, 1},
+		return conv2d(%x, %w)`, 1, 1},
 	{"convolution of channels alone", `
 		%w = parameter "w" : f32[64,1,3,3]
 		%x = parameter "x" : f32[1,64,17,17]
-		return conv2d(%x, %w, padding=[1,1], groups=64)`, 1},
+		return conv2d(%x, %w, padding=[1,1], groups=64)`, 1, 1},
 	{"few rows, which read the weight where it is", `
 		%w = parameter "w" : f32[150,300]
 		%x = parameter "x" : f32[2,300]
-		return linear(%x, %w)`, 0},
+		return linear(%x, %w)`, 0, 1},
 	{"gradients of filters, which are others at each step", `
 		%w = parameter "w" : f32[40,16,5,5]
 		%x = parameter "x" : f32[2,16,9,11]
 		%d = parameter "d" : f32[2,40,7,9]
 		%0, %1, %2 = convolution_backward(exp(%d), %x, %w, [40], [1,1], [1,1], [1,1], false, [0,0], 1, [1,1,1])
-		return add(sum(%0), add(sum(conv2d(%x, %w, padding=[1,1])), sum(%1)))`, 0},
+		return add(sum(%0), add(sum(conv2d(%x, %w, padding=[1,1])), sum(%1)))`, 0, 0},
 	{"LSTM", `
 		%w = parameter "w" : f32[160,30]
 		%x = parameter "x" : f32[7,3,30]
@@ -69,17 +71,17 @@ var keptCases = []struct {
 		%s = parameter "s" : f32[160,40]
 		%b = parameter "b" : f32[160]
 		%0, %1, %2 = lstm(%x, [%h, %c], [%w, %s, %b, %b], true, 1, 0, false, false, false)
-		return %0`, 1},
+		return %0`, 1, 1},
 	{"GRU in f64 whose weights of input and state are one, without biases", `
 		%w = parameter "w" : f64[60,20]
 		%x = parameter "x" : f64[2,7,20]
 		%h = parameter "h" : f64[2,2,20]
 		%0, %1 = gru(%x, %h, [%w, %w, %w, %w], false, 1, 0, false, true, true)
-		return cat([flatten(%0, 0, -1), flatten(%1, 0, -1)], 0)`, 2},
+		return cat([flatten(%0, 0, -1), flatten(%1, 0, -1)], 0)`, 2, 2},
 	{"transposed convolution in bf16", `
 		%w = parameter "w" : bf16[24,16,3,3]
 		%x = parameter "x" : bf16[1,24,9,9]
-		return conv_transpose2d(%x, %w, stride=[2,2])`, 1},
+		return conv_transpose2d(%x, %w, stride=[2,2])`, 1, 1},
 }
 
 // TestWeightsThatAreKeptGiveTheSameBits runs models until their weights are kept packed and further,
@@ -98,9 +100,12 @@ func TestWeightsThatAreKeptGiveTheSameBits(t *testing.T) {
 						t.Fatalf("%s: run %d has other bits", name, i+2)
 					}
 				}
-				// Portable tiles have other sizes, and pack other weights.
-				if n := in[0].(*hostmem.Buffer).Keeps(); n != c.kept && b.engine != nil {
-					t.Errorf("%s: %d values are kept, want %d", name, n, c.kept)
+				kept := c.kept
+				if len(native.Available()) == 0 {
+					kept = c.plain
+				}
+				if n := in[0].(*hostmem.Buffer).Keeps(); n != kept {
+					t.Errorf("%s: %d values are kept, want %d", name, n, kept)
 				}
 				release(in)
 			}
