@@ -291,6 +291,9 @@ type worker struct {
 
 var workers = sync.Pool{New: func() any { return new(worker) }}
 
+// scratchOf returns n elements of a worker's scratch memory, with any contents.
+func scratchOf[T any](w *worker, n int) []T { return as[T](w.scratch.bytes(n * sizeOf[T]())) }
+
 // run computes blocks lo..hi-1. A panic of an op is passed on with the op.
 func (r *blockRun) run(lo, hi int) {
 	w := workers.Get().(*worker)

@@ -24,7 +24,7 @@ func columnsToImage[T float32 | float64](c *call, round func([]T)) {
 	size, taps := g.In[0]*g.In[1], g.Kernel[0]*g.Kernel[1]*g.Windows[0]*g.Windows[1]
 	c.emit(out.n/max(size, 1), c.l.grain(0.5*float64(size+taps)), []operand{out}, []operand{x}, func(lo, hi int) {
 		w := workers.Get().(*worker)
-		scratch := as[T](w.scratch.bytes(g.Scratch() * sizeOf[T]()))
+		scratch := scratchOf[T](w, g.Scratch())
 		for p := lo; p < hi; p++ {
 			pool.ToImage(g, elementsOf[T](m, out, p, size), elementsOf[T](m, x, p, taps), scratch, round)
 		}

@@ -69,11 +69,6 @@ func (c *call) emitTiles(batch, panels, rows int, cost float64, out operand, rea
 	})
 }
 
-// distanceRoom is the scratch memory of distances.
-func distanceRoom[T distance.Float](w *worker) []T {
-	return as[T](w.scratch.bytes(distance.Room * sizeOf[T]()))
-}
-
 func rowDistances[T distance.Float](c *call) {
 	x, y := c.Operands[0].Shape, c.Operands[1].Shape
 	batch, n, k, rows := x.Dim(0), x.Dim(1), x.Dim(2), y.Dim(1)
@@ -90,7 +85,7 @@ func rowDistances[T distance.Float](c *call) {
 	cost := distanceCost * float64(distance.Panel[T]()*k)
 	c.emitTiles(batch, panels, n, cost, out, []operand{left, cols}, func(w *worker, i, panel, lo, hi int) {
 		distance.Distances(norm, elements[T](m, out)[i*n*rows:], elements[T](m, left)[i*n*k:], elements[T](m, cols)[i*size:],
-			distanceRoom[T](w), rows, k, panel, lo, hi)
+			scratchOf[T](w, distance.Room), rows, k, panel, lo, hi)
 	})
 }
 
@@ -104,6 +99,6 @@ func rowDifferences[T distance.Float](c *call) {
 	cost := distanceCost * float64(distance.Panel[T]()*rows)
 	c.emitTiles(batch, panels, n, cost, out, []operand{weights, left, right}, func(w *worker, i, panel, lo, hi int) {
 		distance.Sums(signs, elements[T](m, out)[i*n*k:], elements[T](m, weights)[i*n*rows:], elements[T](m, left)[i*leftSize:],
-			elements[T](m, right)[i*rightSize:], distanceRoom[T](w), n, rows, k, panel, lo, hi)
+			elements[T](m, right)[i*rightSize:], scratchOf[T](w, distance.Room), n, rows, k, panel, lo, hi)
 	})
 }

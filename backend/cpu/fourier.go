@@ -266,7 +266,7 @@ func (t *transformed[T]) run(f *fft.Lines[T], out operand, lines, n int, in ...o
 	cost := float64(n*fft.Lanes[T]()) * (1 + 0.2*float64(bits.Len(uint(n))))
 	t.emit(fft.Blocks[T](lines), t.l.grain(cost), []operand{out}, in, func(lo, hi int) {
 		w := workers.Get().(*worker)
-		run(as[T](w.scratch.bytes(room*sizeOf[T]())), lo, hi)
+		run(scratchOf[T](w, room), lo, hi)
 		workers.Put(w)
 	})
 }

@@ -46,7 +46,7 @@ func emitNarrowLines[E vec.BF16 | vec.F16](c *call, n int, kernel lineKernel) {
 	}
 	c.emit(out.n/n, c.l.grain(float64(3*n)), writes, []operand{x}, func(lo, hi int) {
 		w := workers.Get().(*worker)
-		room := as[float32](w.scratch.bytes(2 * 4 * n * min(together, hi-lo)))
+		room := scratchOf[float32](w, 2*n*min(together, hi-lo))
 		results := room[len(room)/2:]
 		for ; lo < hi; lo += together {
 			lines := min(together, hi-lo)

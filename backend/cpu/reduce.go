@@ -171,7 +171,7 @@ func reduce[R, T, A any](c *call, whole *kernels.Reducer[R, T, A], part *kernels
 // reduceBy is kernels.Reduce in the memory of a goroutine.
 func reduceBy[R, T, A any](dst []R, x []T, r *kernels.Reduction, lo, hi int, f *kernels.Reducer[R, T, A]) {
 	w := workers.Get().(*worker)
-	kernels.Reduce(dst, x, r, as[A](w.scratch.bytes(kernels.ReduceRoom*sizeOf[A]())), lo, hi, f)
+	kernels.Reduce(dst, x, r, scratchOf[A](w, kernels.ReduceRoom), lo, hi, f)
 	workers.Put(w)
 }
 
@@ -273,7 +273,7 @@ func productsOfOthers[T kernels.Float](c *call, round func([]T)) {
 
 func rowsOfOthers[T kernels.Float](dst, x []T, n int, round func([]T), lo, hi int) {
 	w := workers.Get().(*worker)
-	kernels.ProductsOfOthers(dst, x, n, round, as[T](w.scratch.bytes(8*kernels.OthersRoom)), lo, hi)
+	kernels.ProductsOfOthers(dst, x, n, round, scratchOf[T](w, kernels.OthersRoom), lo, hi)
 	workers.Put(w)
 }
 

@@ -59,7 +59,7 @@ func search[T kernels.Number](c *call, order []operand, right bool) {
 		}
 		w := workers.Get().(*worker)
 		kernels.Search(elements[int64](m, out), elements[int64](m, rows), elements[int64](m, x), places, n, perRow, right,
-			as[int32](w.scratch.bytes(4*kernels.TableMost)), lo, hi)
+			scratchOf[int32](w, kernels.TableMost), lo, hi)
 		workers.Put(w)
 	})
 }

@@ -93,7 +93,7 @@ func reduceSegments[T kernels.Float, A kernels.Number](c *call, f *kernels.Reduc
 		s := s
 		s.Bounds = elements[int64](m, bounds)
 		w := workers.Get().(*worker)
-		kernels.ReduceSegments(elements[T](m, out), elements[T](m, x), &s, as[A](w.scratch.bytes(kernels.ReduceRoom*sizeOf[A]())), start, f, mean, least, lo, hi)
+		kernels.ReduceSegments(elements[T](m, out), elements[T](m, x), &s, scratchOf[A](w, kernels.ReduceRoom), start, f, mean, least, lo, hi)
 		workers.Put(w)
 	})
 }

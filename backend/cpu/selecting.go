@@ -79,7 +79,7 @@ func nth[T kernels.Number](c *call, rank kernels.Rank) {
 	m := c.l.mem
 	c.emit(outer*inner, c.l.grain(float64(n)*selectCost), []operand{values, indices}, []operand{x}, func(lo, hi int) {
 		w := workers.Get().(*worker)
-		kernels.Nth(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), n, inner, rank, as[uint64](w.scratch.bytes(8*n)), lo, hi)
+		kernels.Nth(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), n, inner, rank, scratchOf[uint64](w, n), lo, hi)
 		workers.Put(w)
 	})
 }

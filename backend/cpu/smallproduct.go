@@ -80,7 +80,7 @@ func smallProducts[T float32 | float64](r *productRun[T, T]) bool {
 
 // smallRoom is the scratch memory for a matrix.
 func smallRoom[T float32 | float64](w *worker) []T {
-	return as[T](w.scratch.bytes(gemm.MostSmall * gemm.MostSmall * sizeOf[T]()))
+	return scratchOf[T](w, gemm.MostSmall*gemm.MostSmall)
 }
 
 func (o smallOperand[T]) transposed() smallOperand[T] {
