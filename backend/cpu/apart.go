@@ -63,7 +63,7 @@ func setApart(k *fuse.Kernel) (list []apart) {
 		}
 		a.across = rows.N >= least && rows.Steps[i] == 1 && a.step >= least && (!a.result || k.Loop.Axis == loop.Rows)
 		a.back = a.step == -1 && !a.result
-		if !a.result && k.Args[i].Role != fuse.Input || !a.across && !a.back && (a.step != 2 || a.size < 4) {
+		if !a.result && (k.Args[i].Role != fuse.Input || k.Args[i].By > 0) || !a.across && !a.back && (a.step != 2 || a.size < 4) {
 			continue
 		}
 		k.Loop.Args[i].Cols = loop.Unit

@@ -20,7 +20,7 @@ func (l *lowering) blockGroup(instrs []int32, leaves func(id graph.ID) bool) {
 		for k, id := range in.Args {
 			s, ok := slots[id]
 			if !ok {
-				s = b.load(l.Values[id])
+				s = b.load(l.Computed(id))
 				slots[id] = s
 			}
 			src[k] = s

@@ -14,10 +14,10 @@ import (
 )
 
 func init() {
-	lowerings[aten.Gather] = func(c *call) { gathers.of(c.Operands[0].DType())(c) }
+	lowerings[aten.Gather] = unlessByIndex(func(c *call) { gathers.of(c.Operands[0].DType())(c) })
 	lowerings[aten.Scatter] = func(c *call) { scatters.of(c.Operands[0].DType())(c) }
 	lowerings[aten.ScatterReduce] = lowerScatterReduce
-	lowerings[aten.IndexSelect] = func(c *call) { indexSelects.of(c.In[0].DType())(c) }
+	lowerings[aten.IndexSelect] = unlessByIndex(func(c *call) { indexSelects.of(c.In[0].DType())(c) })
 	lowerings[aten.IndexAdd] = lowerIndexAdd
 	lowerings[aten.Sort] = widened(func(c *call) { sorts.of(c.Operands[0].DType())(c) })
 }
@@ -49,35 +49,44 @@ func (c *call) lineGeometry() kernels.Lines {
 	return kernels.NewLines(ir.AtLeast1D(self).Dims(), dim, ir.AtLeast1D(index).Dims())
 }
 
-// rowIndex returns the index operand as a vector, if it says the same of all elements of a row: if it
+// rowIndex returns rowVector in order.
+func (c *call) rowIndex() (index operand, inner int, ok bool) {
+	v, inner, ok := c.rowVector()
+	if ok {
+		index = c.dense(c.l.cast(c.Instr, v, ir.I64))
+	}
+	return index, inner, ok
+}
+
+// rowVector returns the index operand as a vector, if it says the same of all elements of a row: if it
 // is along the first dimension that is not of one, and expanded along those behind, which are those of
 // self.
-func (c *call) rowIndex() (index operand, inner int, ok bool) {
+func (c *call) rowVector() (index plan.Value, inner int, ok bool) {
 	self, v := c.Operands[0].Shape, c.Operands[1]
 	if self.Rank() < 2 {
-		return operand{}, 0, false
+		return index, 0, false
 	}
 	dim := c.Dim("dim", self.Rank())
 	for d := range dim {
 		if self.Dim(d) != 1 || v.Shape.Dim(d) != 1 {
-			return operand{}, 0, false
+			return index, 0, false
 		}
 	}
 	inner = 1
 	for d := dim + 1; d < self.Rank(); d++ {
 		if n := v.Shape.Dim(d); n != self.Dim(d) || n > 1 && v.View.Strides[d] != 0 {
-			return operand{}, 0, false
+			return index, 0, false
 		}
 		inner *= self.Dim(d)
 	}
 	if inner < 2 {
-		return operand{}, 0, false
+		return index, 0, false
 	}
 	n := v.Shape.Dim(dim)
-	one := plan.Value{Shape: ir.MakeShape(v.DType(), n), Value: v.Value}
-	one.View = strided.View{Offset: v.View.Offset, Rank: 1}
-	one.View.Dims[0], one.View.Strides[0] = n, v.View.Strides[dim]
-	return c.dense(c.l.cast(c.Instr, one, ir.I64)), inner, true
+	index = plan.Value{Shape: ir.MakeShape(v.DType(), n), Value: v.Value}
+	index.View = strided.View{Offset: v.View.Offset, Rank: 1}
+	index.View.Dims[0], index.View.Strides[0] = n, v.View.Strides[dim]
+	return index, inner, true
 }
 
 // indexed returns the size of self's dimension that is indexed.

@@ -8,6 +8,7 @@ import (
 	"github.com/loris-ml/loris/backend/internal/nest"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/graph"
+	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/loop"
 )
 
@@ -62,8 +63,8 @@ func (n *nestStep) add(s step, k *laid, over loop.Nest) {
 		r.planes = max(1, k.piece/max(1, over.Rows*over.Cols))
 	}
 	s.Payload = work{n: r.Count(), run: r.run}
-	if len(n.Divisions) > 0 {
-		s.Payload.run = named(r.run, n.Divisions)
+	if list := choosers(n.Kernel); len(n.Divisions)+len(list) > 0 {
+		s.Payload.run = named(r.run, n.Divisions, list)
 	}
 	s.Payload.grain = l.grain(k.cost)
 	l.emit(s)
@@ -118,14 +119,36 @@ func (r *nestRun) run(lo, hi int) {
 	clear(f.Ptr[:len(r.Args)])
 }
 
-// named is run with the instruction in a panic that a division by 0 is.
-func named(run func(lo, hi int), divisions map[loop.Value]*graph.Instr) func(lo, hi int) {
+// chooser is what has an operand chosen by an index.
+type chooser struct {
+	instr *graph.Instr
+	size  int
+}
+
+// choosers returns those of a kernel by operand.
+func choosers(k *fuse.Kernel) (list map[int]chooser) {
+	for i := range k.Args {
+		if a := &k.Args[i]; a.By > 0 {
+			if list == nil {
+				list = map[int]chooser{}
+			}
+			list[i] = chooser{a.Chooser, a.Size}
+		}
+	}
+	return list
+}
+
+// named is run with the instruction in a panic that a division by 0 or an index out of range is.
+func named(run func(lo, hi int), divisions map[loop.Value]*graph.Instr, choosers map[int]chooser) func(lo, hi int) {
 	return func(lo, hi int) {
 		defer func() {
 			switch v := recover().(type) {
 			case nil:
 			case loop.ZeroDivision:
 				panic(fault{divisions[loop.Value(v)], v})
+			case loop.IndexFault:
+				by := choosers[v.Arg]
+				panic(fault{by.instr, kernels.IndexError{Index: v.Index, Size: by.size}})
 			default:
 				panic(v)
 			}

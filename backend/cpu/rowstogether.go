@@ -67,7 +67,7 @@ func (l *lowering) takeWhole(k *fuse.Kernel) {
 // fewTogether reports whether few rows are taken together, too: a call has them of many grids, and they fill a
 // vector that has several.
 func fewTogether(g *fuse.Grid) bool {
-	return len(g.Outer) > 0 && g.Rows.N*g.Cols.N >= mostTogether && 2*g.Cols.N <= mostTogether
+	return len(g.Outer) > 0 && g.Rows.N*g.Cols.N >= mostTogether && (2*g.Cols.N <= mostTogether || g.Rows.N >= 4)
 }
 
 // columnsAsRows returns a grid whose rows are the columns of another, whose rows are gone through outside.

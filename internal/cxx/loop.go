@@ -2,6 +2,7 @@ package cxx
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,6 +35,9 @@ enum { LANES = 16 };
 
 // Defined returns an error unless Loop can write a kernel.
 func Defined(k *loop.Kernel) error {
+	if slices.ContainsFunc(k.Args, func(a loop.Arg) bool { return a.By > 0 }) {
+		return errors.New("a row that an index chooses has no form in C++")
+	}
 	for i := range k.Instrs {
 		if why := Lacks(k, &k.Instrs[i]); why != "" {
 			return fmt.Errorf("%s has no form in C++", why)

@@ -3,6 +3,7 @@ package loop
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/loris-ml/loris/internal/aten"
@@ -55,12 +56,37 @@ func (k *Kernel) Validate() error {
 	for i := range k.Instrs {
 		c.defined[i] = k.Instrs[i].Code == Const
 	}
+	for i := range k.Args {
+		if why := k.choice(i); why != "" {
+			return fmt.Errorf("%w: operand %d: %s", ErrKernel, i, why)
+		}
+	}
 	for p := range k.Passes {
 		if err := c.pass(&k.Passes[p]); err != nil {
 			return fmt.Errorf("%w: pass %d: %w", ErrKernel, p, err)
 		}
 	}
 	return nil
+}
+
+// choice returns what is wrong with the index of an operand, or "".
+func (k *Kernel) choice(arg int) string {
+	a := &k.Args[arg]
+	if a.By == 0 {
+		return ""
+	}
+	if a.By < 0 || int(a.By) > len(k.Args) || a.Write {
+		return "there is no such index, or it chooses what is written"
+	}
+	if by := &k.Args[a.By-1]; by.DType != ir.I64 || by.Cols != Fixed || by.Write || by.By != 0 {
+		return "an index is an i64 that is fixed along columns"
+	}
+	return ""
+}
+
+// Indexes reports whether an operand is the index of another.
+func (k *Kernel) Indexes(arg int) bool {
+	return slices.ContainsFunc(k.Args, func(a Arg) bool { return int(a.By) == arg+1 })
 }
 
 func (c *checker) pass(p *Pass) error {
@@ -112,6 +138,9 @@ func (c *checker) instr(v Value, final bool) error {
 	}
 	if in.Code != Store && in.Code != Round && !compute[in.DType] {
 		return fail("%v is no compute dtype", in.DType)
+	}
+	if (in.Code == Load || in.Code == Store) && in.Arg >= 0 && in.Arg < len(c.k.Args) && (c.k.Indexes(in.Arg) || final && c.k.Args[in.Arg].By > 0) {
+		return fail("operand %d is an index, or has one in a Final", in.Arg)
 	}
 	if why := c.operands(in, final); why != "" {
 		return fail("%s", why)
@@ -226,6 +255,12 @@ func (k *Kernel) String() string {
 		}
 		if a.Ahead {
 			b.WriteString(" ahead")
+		}
+		if a.By > 0 {
+			fmt.Fprintf(&b, " by arg%d", a.By-1)
+		}
+		if a.Moves {
+			b.WriteString(" moves")
 		}
 		b.WriteByte('\n')
 	}

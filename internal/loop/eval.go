@@ -24,7 +24,7 @@ type evaluator struct {
 
 // Eval runs a valid kernel on a frame, one element at a time and in float64. It defines what
 // kernels mean, and is slow. It does not use Spill. It panics with a ZeroDivision at the first
-// integer division by 0.
+// integer division by 0, and with an IndexFault at the first index that is out of range.
 func Eval(k *Kernel, f *Frame) {
 	e := &evaluator{k, f, make([]number, len(k.Instrs)), make([]accumulator, len(k.Instrs))}
 	for i := range k.Instrs {
@@ -125,7 +125,19 @@ func (e *evaluator) address(arg, r, c int) unsafe.Pointer {
 	case Free:
 		at += c * e.f.Col[arg]
 	}
+	if by := e.k.Args[arg].By; by > 0 {
+		at += e.chosen(arg, e.address(int(by)-1, r, c))
+	}
 	return unsafe.Add(e.f.Ptr[arg], at)
+}
+
+// chosen returns how far an index moves an operand.
+func (e *evaluator) chosen(arg int, index unsafe.Pointer) int {
+	i := load(ir.I64, index).I
+	if i < 0 || i >= int64(e.f.Size[arg]) {
+		panic(IndexFault{arg, i})
+	}
+	return int(i) * e.f.Step[arg]
 }
 
 func (e *evaluator) apply(v Value, in *Instr) number {

@@ -20,6 +20,7 @@
 package loop
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/ir"
@@ -75,6 +76,12 @@ type Arg struct {
 	// RowStep and ColStep are the strides in elements that the Frames of a kernel have of which rows are taken
 	// together.
 	RowStep, ColStep int32
+	// By, if not 0, is 1 more than the number of the operand that has an index for each row: each step of it is
+	// Frame.Step bytes further on. That operand is an I64 that is Fixed along columns and that no instruction
+	// uses. An operand with an index is read in Bodies only.
+	By int32
+	// Moves says that an operand with an index has a stride along rows besides; else that is 0.
+	Moves bool
 }
 
 // Code says what an instruction does.
@@ -160,6 +167,17 @@ func (ZeroDivision) Error() string { return ir.ErrZeroDivision.Error() }
 // Unwrap returns ir.ErrZeroDivision.
 func (ZeroDivision) Unwrap() error { return ir.ErrZeroDivision }
 
+// IndexFault is the value with which a run panics after an index was negative, or not below its Frame.Size.
+type IndexFault struct {
+	Arg   int // the operand with an index
+	Index int64
+}
+
+// Error says which index that was.
+func (f IndexFault) Error() string {
+	return fmt.Sprintf("index %d of operand %d is out of range", f.Index, f.Arg)
+}
+
 // MaxArgs bounds the operands of a kernel.
 const MaxArgs = 32
 
@@ -187,4 +205,6 @@ type Frame struct {
 	// bytes.
 	Planes int
 	Plane  [MaxArgs]int
+	// Size is how many steps operands with an index have, at least 1, and Step how many bytes one is.
+	Size, Step [MaxArgs]int
 }

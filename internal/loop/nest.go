@@ -19,8 +19,10 @@ type NestArg struct {
 	Buf      int // a buffer, or Private
 	Off      int // of the first element, in the buffer or the private memory
 	Row, Col int
-	Part     int   // from one part of the results to the next
-	Outer    []int // strides along Nest.Outer
+	Part     int // from one part of the results to the next
+	// Size and Step are those of the Frame, of operands with an index.
+	Size, Step int
+	Outer      []int // strides along Nest.Outer
 }
 
 // Private is the Buf of an operand in memory that only the present call uses.
@@ -50,6 +52,7 @@ func (n *Nest) Count() int {
 func (n *Nest) SetStrides(f *Frame) {
 	for i := range n.Args {
 		f.Row[i], f.Col[i] = n.Args[i].Row, n.Args[i].Col
+		f.Size[i], f.Step[i] = n.Args[i].Size, n.Args[i].Step
 	}
 }
 

@@ -76,6 +76,9 @@ type place struct {
 	col    bool    // the operand moves with the column
 	masked bool    // only the lanes of the tail are touched
 	ends   bool    // the vector with which the row ends
+	chosen bool    // the row is one of those taken together, which an index chooses
+	row    int32   // its number
+	rest   bool    // it may not be there
 	free   bool    // the operand moves by a stride of its own, from column + disp
 	mem    x64.Mem // where arg is negative
 }
@@ -122,6 +125,7 @@ type gen struct {
 
 	angles *farSlots // where angles of f32 are reduced in f64
 
+	wrong   []wrongIndex
 	fenced  bool // a store went past the cache
 	indexed bool // the index of the row's first element is kept
 }

@@ -57,7 +57,7 @@ func (g *gen) isUniform(in *loop.Instr) bool {
 	case loop.Load:
 		a := &g.k.Args[in.Arg]
 		if g.short {
-			return a.RowStep == 0 && !a.Write
+			return a.RowStep == 0 && !a.Write && a.By == 0
 		}
 		return a.Cols == loop.Fixed && !a.Write
 	case loop.Const:
@@ -101,7 +101,10 @@ func (g *gen) folds(p *pass, copies int) [][][]val {
 // twoRows lowers copies of the varying part of a pass of which lines are columns, for two rows.
 func (g *gen) twoRows(p *pass, copies int) {
 	first := g.folds(p, copies)
-	g.scalar(g.advance)
+	g.scalar(func() {
+		g.advance()
+		g.enterRow()
+	})
 	second := g.folds(p, copies)
 	for i, r := range p.reds {
 		for u := range copies {
@@ -124,6 +127,7 @@ func (g *gen) rowsInTwos(two, one region) {
 	a.ArithImm(x64.Cmp, left, 2)
 	a.JumpIf(x64.Less, last)
 	a.Bind(top)
+	g.enterRow()
 	g.flush(two)
 	g.advance()
 	take(2)
@@ -132,6 +136,7 @@ func (g *gen) rowsInTwos(two, one region) {
 	a.Bind(last)
 	a.ArithImm(x64.Cmp, left, 1)
 	a.JumpIf(x64.Less, end)
+	g.enterRow()
 	g.flush(one)
 	g.advance()
 	a.Bind(end)
@@ -340,6 +345,13 @@ func (g *gen) checkAligned(p *pass, slow x64.Label) {
 func (g *gen) advance() {
 	a := g.asm
 	for i := range g.k.Args {
+		if g.k.Args[i].By > 0 {
+			if g.k.Args[i].Moves {
+				a.MovLoad(x64.RAX, inFrame(frameRow+8*int32(i)))
+				a.ArithStore(x64.Add, inSpill(atUnchosen+8*int32(i)), x64.RAX)
+			}
+			continue
+		}
 		if r := g.args[i]; r != x64.NoReg {
 			a.ArithLoad(x64.Add, r, inFrame(frameRow+8*int32(i)))
 			continue
@@ -365,6 +377,13 @@ func (g *gen) rewind() {
 		first := inFrame(framePtr + 8*int32(i))
 		if g.k.Planes {
 			first = inSpill(atPlane + 8*int32(i))
+		}
+		if g.k.Args[i].By > 0 && !g.short {
+			if g.k.Args[i].Moves {
+				a.MovLoad(x64.RAX, first)
+				a.MovStore(inSpill(atUnchosen+8*int32(i)), x64.RAX)
+			}
+			continue
 		}
 		if r := g.args[i]; r != x64.NoReg {
 			a.MovLoad(r, first)
@@ -412,6 +431,7 @@ func (g *gen) rowLoop(body func()) {
 	top := a.Label()
 	_, take := g.countRows()
 	a.Bind(top)
+	g.enterRow()
 	body()
 	g.advance()
 	take(1)

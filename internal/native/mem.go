@@ -11,15 +11,17 @@ import (
 
 // The spill memory begins with what the scalar code keeps; slots follow.
 const (
-	atPointers = 0                              // where each operand's row is
-	atRows     = atPointers + loop.MaxArgs*8    // rows still to do
-	atIndex    = atRows + 8                     // index of the row's first element
-	atTail     = atIndex + 8                    // elements of the tail
-	atFault    = atTail + 8                     // 1 more than the instruction that divided by zero
-	atPlanes   = atFault + 8                    // grids still to do
-	atPlane    = atPlanes + 8                   // where each operand's grid is
-	atInPlace  = atPlane + loop.MaxArgs*8       // whether a result lies in the memory of an operand
-	atBounce   = (atInPlace + 8 + 63) / 64 * 64 // a vector on its way to or from single elements
+	atPointers = 0                                            // where each operand's row is
+	atRows     = atPointers + loop.MaxArgs*8                  // rows still to do
+	atIndex    = atRows + 8                                   // index of the row's first element
+	atTail     = atIndex + 8                                  // elements of the tail
+	atFault    = atTail + 8                                   // 1 more than the instruction that divided by zero
+	atPlanes   = atFault + 8                                  // grids still to do
+	atPlane    = atPlanes + 8                                 // where each operand's grid is
+	atInPlace  = atPlane + loop.MaxArgs*8                     // whether a result lies in the memory of an operand
+	atWrong    = atInPlace + 8                                // the index that is out of range, where atFault is -1 less the operand
+	atUnchosen = atWrong + 8                                  // where each operand's row would be without its index
+	atBounce   = (atUnchosen + loop.MaxArgs*8 + 63) / 64 * 64 // a vector on its way to or from single elements
 	atSlots    = atBounce + 64
 )
 
@@ -35,6 +37,9 @@ const (
 
 	framePlanes = int32(unsafe.Offsetof(loop.Frame{}.Planes))
 	framePlane  = int32(unsafe.Offsetof(loop.Frame{}.Plane))
+
+	frameSize = int32(unsafe.Offsetof(loop.Frame{}.Size))
+	frameStep = int32(unsafe.Offsetof(loop.Frame{}.Step))
 )
 
 func inFrame(at int32) x64.Mem { return x64.At(frameBase, at) }
@@ -46,6 +51,9 @@ func (g *gen) address(at addr) x64.Mem {
 	p := &g.places[at]
 	if p.arg < 0 {
 		return p.mem
+	}
+	if p.chosen {
+		return g.chosenRow(p)
 	}
 	if p.free {
 		// RAX is the address of the first lane's element.
@@ -102,6 +110,9 @@ func (g *gen) read(arg int) val {
 	d := g.k.Args[arg].DType
 	size := d.Size()
 	stride := g.stride(arg)
+	if g.short && g.k.Args[arg].By > 0 {
+		return g.readChosen(arg)
+	}
 	if s, ok := g.rowsOf(arg); ok {
 		switch {
 		case s.one():

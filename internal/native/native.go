@@ -83,7 +83,7 @@ func Check(k *loop.Kernel, isa ISA) error {
 }
 
 // FaultOffset is where in the spill memory code notes an integer division by 0, for those that call
-// it without Run: 1 more than the number of the instruction, or 0.
+// it without Run: 1 more than the number of the instruction, or 0. It is for kernels without indices.
 const FaultOffset = atFault
 
 // Assemble returns the machine code of a kernel as bytes, and the spill memory that it needs, on any
@@ -132,7 +132,8 @@ func (c *Code) ISA() ISA { return c.isa }
 // stay alive through the frame. The runtime can't stop the goroutine in
 // a call: give it about a millisecond of work at most.
 //
-// It panics with a loop.ZeroDivision after a call that divided an integer by 0.
+// It panics with a loop.ZeroDivision after a call that divided an integer by 0, and with a loop.IndexFault after one
+// that met an index out of range.
 func (c *Code) Run(f *loop.Frame) {
 	if f.Rows <= 0 || f.Cols <= 0 {
 		return
@@ -143,8 +144,15 @@ func (c *Code) Run(f *loop.Frame) {
 		c.fn.Call(unsafe.Pointer(f))
 	}
 	fault := *(*int64)(unsafe.Add(f.Spill, atFault))
+	wrong := int64(0)
+	if fault < 0 {
+		wrong = *(*int64)(unsafe.Add(f.Spill, atWrong))
+	}
 	runtime.KeepAlive(f)
-	if fault != 0 {
+	switch {
+	case fault < 0:
+		panic(loop.IndexFault{Arg: int(-1 - fault), Index: wrong})
+	case fault > 0:
 		panic(loop.ZeroDivision(fault - 1))
 	}
 }
@@ -211,6 +219,7 @@ func assemble(k *loop.Kernel, isa ISA, use func(text []byte) error) (spill int, 
 	}
 	g.asm.VZeroUpper()
 	g.asm.Ret()
+	g.noteWrong()
 	g.writePool()
 	g.room.code = finish(g.asm)
 	return int(g.slots), use(g.room.code)

@@ -31,6 +31,9 @@ func FuzzKernels(f *testing.F) {
 func checkRandom(t *testing.T, seed uint64, cols int) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	k := looptest.Random(r)
+	if seed%2 == 1 {
+		k = looptest.RandomChosen(r)
+	}
 	if len(k.Args) > loop.MaxArgs {
 		return
 	}

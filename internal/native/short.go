@@ -50,6 +50,12 @@ func Short(k *loop.Kernel, isa ISA) bool {
 		}
 	}
 	for i := range k.Args {
+		if a := &k.Args[i]; a.By > 0 || k.Indexes(i) {
+			if a.By > 0 && !choosable(k, a) {
+				return false
+			}
+			continue
+		}
 		if s := shapeOf(k, i, lanes); !s.fits(k.Args[i].DType.Size()) {
 			return false
 		}

@@ -15,7 +15,7 @@ var ErrDamaged = errors.New("the stored code is damaged or of another version")
 
 // stamp begins stored code. It changes with the layout of loop.Frame and with
 // whatever else code relies on.
-const stamp = "loris native 3\n"
+const stamp = "loris native 4\n"
 
 // headerLen is a stamp, a checksum, the level and the spill size.
 const headerLen = len(stamp) + sha256.Size + 1 + 8

@@ -300,6 +300,9 @@ func (b *builder) arg(key argKey, make func() Arg) int {
 // in one stride, or the value is copied so that it does. So is one that is read
 // again and again with its elements apart, or whose elements are narrow.
 func (b *builder) operand(id graph.ID) int {
+	if c, ok := b.g.chosen[id]; ok {
+		return b.chosenOperand(id, &c)
+	}
 	return b.arg(argKey{id, Input}, func() Arg {
 		v, dims := b.gs.b.Value(id), b.g.key.shape.Dims()
 		v.View = v.View.Expand(dims)

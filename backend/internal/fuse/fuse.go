@@ -117,6 +117,7 @@ type Groups struct {
 	kernel    Kernel
 	brief     bool
 	singly    func(d ir.DType) bool // of a Singly backend
+	chooser   Chooser               // the backend, if it is one
 	steps     Slab[int]
 
 	records *Script // takes what is decided, if not nil
@@ -146,6 +147,7 @@ func newGroups(p *graph.Program, u *Uses, b Backend) *Groups {
 	if s, ok := b.(Singly); ok {
 		gs.singly = s.ReadsSingly
 	}
+	gs.chooser, _ = b.(Chooser)
 	if t, ok := b.(Templated); ok {
 		gs.templates = t.Templates()
 	} else {

@@ -27,6 +27,8 @@ type group struct {
 	// template and outside are what the structure of the group says, once that is known.
 	template *template
 	outside  []graph.ID
+	// chosen are the values from outside that the kernel reads by their indices.
+	chosen map[graph.ID]Chosen
 }
 
 // maxGroup bounds the ops of one step, so that its registers stay in the cache.

@@ -47,6 +47,10 @@ type Arg struct {
 	ID graph.ID
 	// Last is the last pass that loads it, or the one that stores it.
 	Last int
+	// By, if not 0, is 1 more than the number of the operand with the index of a Chosen, which Chooser, Size and
+	// Step are of.
+	By, Size, Step int
+	Chooser        *graph.Instr
 }
 
 // None is the Buf of operands that have no buffer yet, or are Scratch.
@@ -58,6 +62,7 @@ type Role uint8
 const (
 	Input     Role = iota // a value from outside
 	Statistic             // a row statistic from outside, read once for each line
+	Index                 // the index of an Input
 	Output                // a result over the group's dimensions
 	Result                // a result with one element for each line
 	Part                  // the results of parts, one set after another
@@ -83,7 +88,7 @@ func (k *Kernel) Bytes(a *Arg) int {
 // written over: of the same size, and read in the same places and not by a later
 // pass. bytes returns the size of a buffer; all operands have theirs.
 func (k *Kernel) InPlace(bytes func(buf int) int) iter.Seq2[int, int] {
-	direct := func(a *Arg) bool { return a.View.IsDense() && a.View.Len()*a.DType.Size() == bytes(a.Buf) }
+	direct := func(a *Arg) bool { return a.By == 0 && a.View.IsDense() && a.View.Len()*a.DType.Size() == bytes(a.Buf) }
 	// read returns the last pass that reads a buffer, or -1 if it is not only read in order.
 	read := func(buf int) int {
 		last := -1
@@ -147,7 +152,10 @@ func (k *Kernel) layOut(dims []int, mask [ir.MaxRank]bool, room *Slab[int]) bool
 	k.Loop.Args = make([]loop.Arg, len(k.Args))
 	for i := range k.Args {
 		a := &k.Args[i]
-		arg := loop.Arg{DType: a.DType, Write: a.Role.Writes()}
+		arg := loop.Arg{DType: a.DType, Write: a.Role.Writes(), By: int32(a.By), Moves: a.By > 0 && k.Grid.Rows.Steps[i] != 0}
+		if a.Role == Index && k.Grid.Cols.Steps[i] != 0 {
+			return false
+		}
 		one := k.Grid.Cols.N == 1 && (a.Role == Output || arg.Write && k.Loop.Axis == loop.Rows)
 		switch step := k.Grid.Cols.Steps[i]; {
 		case a.Role == Scratch, step == 1, one:
@@ -163,6 +171,7 @@ func (k *Kernel) layOut(dims []int, mask [ir.MaxRank]bool, room *Slab[int]) bool
 // closeNest emits a group as one kernel, or as two if lines are cut into parts.
 // It reports whether there is code for it; if not, nothing has changed.
 func (gs *Groups) closeNest(g *group) bool {
+	gs.choose(g)
 	if g.parts > 1 {
 		return gs.closeParts(g)
 	}
@@ -257,17 +266,19 @@ var Movers = map[int]ir.DType{1: ir.U8, 2: ir.I16, 4: ir.I32, 8: ir.I64}
 // Move returns the kernel by which in copies elements of dtype d from src to dst,
 // which has the same dimensions; false if kernels can't.
 func Move(in *graph.Instr, d ir.DType, dst, src Value) (*Kernel, bool) {
+	k, ok := move(in, d, dst, src)
+	return k, ok && k.layOut(src.View.Dims[:src.View.Rank], [ir.MaxRank]bool{}, new(Slab[int]))
+}
+
+// move is Move without a grid.
+func move(in *graph.Instr, d ir.DType, dst, src Value) (*Kernel, bool) {
 	d, ok := Movers[d.Size()]
-	if !ok {
-		return nil, false
-	}
 	w := &kernelWriter{}
 	w.begin()
 	w.store(1, w.load(0, d))
-	k := &Kernel{Loop: &w.k, Cost: w.cost, Instrs: []*graph.Instr{in}, Args: []Arg{
+	return &Kernel{Loop: &w.k, Cost: w.cost, Instrs: []*graph.Instr{in}, Args: []Arg{
 		{DType: d, Buf: src.Buf, View: src.View, Role: Input, ID: NoValue}, {DType: d, Buf: dst.Buf, View: dst.View, Role: Output, ID: NoValue},
-	}}
-	return k, k.layOut(src.View.Dims[:src.View.Rank], [ir.MaxRank]bool{}, new(Slab[int]))
+	}}, ok
 }
 
 // Fold returns the kernel by which an instruction reduces the rows of src, a matrix of elements of dtype

@@ -85,6 +85,17 @@ const (
 	keyAlias
 )
 
+// keyChosen is added to the dtype of what is read by an index.
+const keyChosen = 0x80
+
+// chosenMark returns keyChosen for what a group reads by an index, else 0.
+func (gs *Groups) chosenMark(g *group, id graph.ID) byte {
+	if _, ok := g.chosen[id]; ok {
+		return keyChosen
+	}
+	return 0
+}
+
 // keyLong is behind the axis of a group whose lines are long, where others have the number of members,
 // which has never that many.
 const keyLong = 0xff
@@ -128,7 +139,7 @@ func (gs *Groups) structure(key []byte, g *group) (_ []byte, outside []graph.ID)
 				outside = append(outside, id)
 			}
 			key = binary.AppendUvarint(key, uint64(gs.ref[id]))
-			key = append(key, byte(gs.p.Shapes[id].DType()))
+			key = append(key, byte(gs.p.Shapes[id].DType())|gs.chosenMark(g, id))
 		}
 	}
 	return key, outside
@@ -180,6 +191,7 @@ func (gs *Groups) fromTemplate(g *group) (*Kernel, *template) {
 		switch a.role {
 		case Input:
 			b.operand(id)
+		case Index: // comes with its operand
 		case Statistic:
 			b.statisticOperand(id, gs.p.Shape(gs.p.Instrs[g.members[a.user]].Out))
 		default:

@@ -49,6 +49,9 @@ func arg(n *loop.Nest, k *fuse.Kernel, i int) loop.NestArg {
 	if k.Loop.Args[i].Cols == loop.Unit {
 		na.Col = size
 	}
+	if a.By > 0 {
+		na.Size, na.Step = a.Size, a.Step*size
+	}
 	if a.Role == fuse.Part {
 		na.Part = k.Lines * size
 	}
@@ -95,6 +98,7 @@ func Like(n *loop.Nest, k *fuse.Kernel) loop.Nest {
 		if out.Args[i] = n.Args[i]; n.Args[i].Buf != loop.Private {
 			a := &k.Args[i]
 			out.Args[i].Buf, out.Args[i].Off = a.Buf, a.View.Offset*a.DType.Size()
+			out.Args[i].Size, out.Args[i].Step = a.Size, a.Step*a.DType.Size()
 		}
 	}
 	return out
@@ -116,7 +120,7 @@ func Hint(k *fuse.Kernel, uses *fuse.Uses) {
 			arg.Stream = streams(a, together, uses)
 		case a.Role == fuse.Input && k.Loop.Axis == loop.Columns && len(k.Loop.Passes) > 1:
 			size := a.DType.Size()
-			arg.Ahead = k.Grid.Rows.Steps[i] != 0 && k.Grid.Cols.N*size <= aheadRow && a.View.Len()*size > aheadBytes
+			arg.Ahead = a.By == 0 && k.Grid.Rows.Steps[i] != 0 && k.Grid.Cols.N*size <= aheadRow && a.View.Len()*size > aheadBytes
 		}
 	}
 }

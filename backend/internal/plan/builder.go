@@ -49,6 +49,10 @@ type Builder struct {
 	// apart has what values are reshaped from that are not copied as long as only few of their elements
 	// are read.
 	apart map[graph.ID]Value
+	// chosen has the values that are not in memory as long as kernels alone read them.
+	// inMemory marks those that were computed after all.
+	chosen   map[graph.ID]fuse.Chosen
+	inMemory map[graph.ID]bool
 	// epilogues are by their last instruction, nil for others; inner marks those before it.
 	epilogues []*fuse.Epilogue
 	inner     []bool
@@ -217,6 +221,9 @@ func (b *Builder) lower(in, last *graph.Instr, e *fuse.Epilogue) { b.lowerTo(in,
 // lowerTo is lower of an instruction whose first result is made at a place, unless that is nil.
 func (b *Builder) lowerTo(in, last *graph.Instr, e *fuse.Epilogue, place *Value) {
 	if IsView(in.Op) {
+		if b.viewOfChosen(in) {
+			return
+		}
 		b.Values[last.Out] = b.view(in)
 		return
 	}
@@ -231,6 +238,10 @@ func (b *Builder) lowerTo(in, last *graph.Instr, e *fuse.Epilogue, place *Value)
 	c.place = place
 	c.Instr, c.Last, c.Shapes, c.Epilogue = in, last, b.Program.Outs(last), e
 	b.emitter.Lower(c)
+	if c.chosen != nil {
+		b.chosen[last.Out] = *c.chosen
+		return
+	}
 	if len(c.Results) != last.NOut {
 		panic(fmt.Sprintf("%d outputs lowered, want %d", len(c.Results), last.NOut))
 	}
@@ -243,6 +254,9 @@ func (b *Builder) lowerTo(in, last *graph.Instr, e *fuse.Epilogue, place *Value)
 // Computed returns where a value lies, after its group's kernel has been emitted.
 func (b *Builder) Computed(id graph.ID) Value {
 	b.Groups.Need(id)
+	if c, ok := b.chosen[id]; ok {
+		b.compute(id, c.Instr)
+	}
 	if v, ok := b.apart[id]; ok {
 		delete(b.apart, id)
 		b.Values[id] = b.reshape(nil, v, b.Program.Shape(id))
@@ -251,7 +265,12 @@ func (b *Builder) Computed(id graph.ID) Value {
 }
 
 // Value returns where a value lies that is in no open group.
-func (b *Builder) Value(id graph.ID) fuse.Value { return b.Values[id].Value }
+func (b *Builder) Value(id graph.ID) fuse.Value {
+	if c, ok := b.chosen[id]; ok {
+		b.compute(id, c.Instr)
+	}
+	return b.Values[id].Value
+}
 
 // SetValue notes where a value lies that a kernel computes.
 func (b *Builder) SetValue(id graph.ID, v fuse.Value) {

@@ -21,8 +21,9 @@ type Call struct {
 	Shapes  []ir.Shape
 	Results []Value
 
-	place    *Value      // of the first result, or nil
-	standIns ir.StandIns // of Args, in a call whose memory is used again
+	place    *Value       // of the first result, or nil
+	chosen   *fuse.Chosen // what Choose was called with
+	standIns ir.StandIns  // of Args, in a call whose memory is used again
 }
 
 // Inner returns a call of the same instruction on other operands, whose results have other dtypes

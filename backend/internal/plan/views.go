@@ -142,7 +142,13 @@ func (c *Call) CatParts() (parts []Value) {
 			c.b.lower(in, in, nil)
 		}
 	}
-	c.Compute()
+	for i, id := range c.Instr.Args {
+		if c.b.moveChosen(c.Instr, id, parts[i]) {
+			c.Operands = append(c.Operands, parts[i])
+			continue
+		}
+		c.Operands = append(c.Operands, c.b.Computed(id))
+	}
 	return parts
 }
 

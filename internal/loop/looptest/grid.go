@@ -27,6 +27,9 @@ type Fill = func(r *rand.Rand, arg int, d ir.DType, b []byte)
 func NewGrid(r *rand.Rand, k *loop.Kernel, rows, cols, spill int, fill Fill) *Grid {
 	g := &Grid{Rows: rows, Cols: cols}
 	for i, a := range k.Args {
+		if k.Indexes(i) {
+			fill = indices(fill, i)
+		}
 		size := a.DType.Size()
 		col := size
 		switch a.Cols {
@@ -36,7 +39,11 @@ func NewGrid(r *rand.Rand, k *loop.Kernel, rows, cols, spill int, fill Fill) *Gr
 			col = 3 * size
 		}
 		row := max(col*cols, size) + 2*size
-		data := make([]byte, row*rows+size*64)
+		steps, step := 0, 0
+		if a.By > 0 {
+			steps, step = Steps, 7*size
+		}
+		data := make([]byte, row*rows+size*64+steps*step)
 		for at := 0; at < len(data); at += size {
 			fill(r, i, a.DType, data[at:])
 		}
@@ -45,6 +52,7 @@ func NewGrid(r *rand.Rand, k *loop.Kernel, rows, cols, spill int, fill Fill) *Gr
 			g.Data[side] = append(g.Data[side], own)
 			g.Frame[side].Ptr[i] = unsafe.Pointer(&own[0])
 			g.Frame[side].Row[i], g.Frame[side].Col[i] = row, col
+			g.Frame[side].Size[i], g.Frame[side].Step[i] = steps, step
 		}
 	}
 	for side := range g.Frame {
@@ -53,6 +61,20 @@ func NewGrid(r *rand.Rand, k *loop.Kernel, rows, cols, spill int, fill Fill) *Gr
 		g.Frame[side].Spill = Aligned(spill)
 	}
 	return g
+}
+
+// Steps is how many steps operands with an index have.
+const Steps = 5
+
+// indices is fill, but for an operand that is an index.
+func indices(fill Fill, index int) Fill {
+	return func(r *rand.Rand, arg int, d ir.DType, b []byte) {
+		if arg != index {
+			fill(r, arg, d, b)
+			return
+		}
+		*(*int64)(unsafe.Pointer(&b[0])) = r.Int64N(Steps)
+	}
 }
 
 // Compare returns how the memory of both sides differs by more than some units in

@@ -36,6 +36,13 @@ func (b *Build) Arg(d ir.DType, s loop.Stride, write bool) int {
 	return len(b.Args) - 1
 }
 
+// Choose adds an index for an operand and returns its number.
+func (b *Build) Choose(arg int) int {
+	by := b.Arg(ir.I64, loop.Fixed, false)
+	b.Args[arg].By, b.Args[arg].Moves = int32(by+1), true
+	return by
+}
+
 // Add adds an instruction to the Body.
 func (b *Build) Add(in loop.Instr) loop.Value {
 	b.Instrs = append(b.Instrs, in)

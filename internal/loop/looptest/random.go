@@ -24,7 +24,12 @@ var exact = sync.OnceValue(func() []ir.Op {
 
 // Random makes a kernel of operations whose results are exact, with extrema as
 // reductions. It may have too many operands.
-func Random(r *rand.Rand) *loop.Kernel {
+func Random(r *rand.Rand) *loop.Kernel { return random(r, false) }
+
+// RandomChosen is Random with rows that an index chooses.
+func RandomChosen(r *rand.Rand) *loop.Kernel { return random(r, true) }
+
+func random(r *rand.Rand, chosen bool) *loop.Kernel {
 	axis := loop.Axis(r.IntN(4))
 	b := New(axis)
 	dtypes := []ir.DType{ir.F32, ir.Bool, ir.I32}
@@ -42,7 +47,11 @@ func Random(r *rand.Rand) *loop.Kernel {
 		}
 		vals := append([]loop.Value{}, lines...)
 		for range 1 + r.IntN(4) {
-			vals = append(vals, b.Load(b.Arg(pick(), loop.Stride(r.IntN(3)), false)))
+			arg := b.Arg(pick(), loop.Stride(r.IntN(3)), false)
+			if chosen && r.IntN(4) == 0 {
+				b.Choose(arg)
+			}
+			vals = append(vals, b.Load(arg))
 		}
 		for range r.IntN(40) {
 			vals = append(vals, b.random(r, vals, pick))
