@@ -3,11 +3,13 @@ package cpu
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/loop"
 )
 
 // chosenPrograms read rows by an index: %t [V,D] of a dtype by %i [N], with %x [N,D], %b [D]. All of it is one step.
@@ -24,7 +26,13 @@ var chosenPrograms = []struct {
 	{"softmax of rows", `return softmax(add(index_select(%t, 0, %i), %x), -1)`, 1},
 	{"neighbours", `return amax(reshape(index_select(%t, 0, %i), [N/2,2,D]), [1])`, 1},
 	{"differences to a row", `return sub(reshape(index_select(%t, 0, %i), [N/2,2,D]), reshape(slice(%x, 0, 0, N/2, 1), [N/2,1,D]))`, 1},
-	{"parts of a cat", `return cat([index_select(%t, 0, %i), sub(index_select(%t, 0, %i), index_select(%t, 0, %j))], 1)`, 2},
+	{"parts of a cat", `return cat([index_select(%t, 0, %i), sub(index_select(%t, 0, %i), index_select(%t, 0, %j))], 1)`, 1},
+	{"parts of a cat of narrow rows", `return cat([slice(%x, 1, 0, 1, 1), neg(slice(%x, 1, 0, 1, 1)), slice(%x, 1, 1, 2, 1)], 1)`, 1},
+	{"long parts of a cat", `return cat([%x, neg(%x)], 0)`, 2},
+	{"sums of computed rows", `return index_add(%t, 0, %i, mul(%x, expand(reshape(%b, [1,D]), [N,D])))`, 2},
+	{"messages", `return index_add(%t, 0, %i, maximum(index_select(%t, 0, %j), %x)), %t`, 3},
+	{"sums of rows that something else needs", `%r = mul(%x, %x)
+		return index_add(%t, 0, %i, %r), amax(%r, [1])`, 4},
 	{"gather of whole rows", `return add(gather(%t, 0, expand(reshape(%i, [N,1]), [N,D])), %x)`, 1},
 	{"gather behind an expanded dimension", `return neg(gather(expand(reshape(%t, [1,V,D]), [2,V,D]), 1, expand(reshape(%i, [2,N/2,1]), [2,N/2,D])))`, 1},
 	{"rows that are returned", `%r = index_select(%t, 0, %i)
@@ -139,6 +147,36 @@ func TestChosenOfOtherSizes(t *testing.T) {
 				}
 				return []byte{5, 0, 0, 0, 0, 0, 0, 0, byte(i), 0, 0, 0, 0, 0, 0, 0}
 			})
+		}
+	}
+}
+
+// TestChosenWithoutCode holds programs to the reference where kernels that have indices, or store elsewhere, turn out to have
+// no code.
+func TestChosenWithoutCode(t *testing.T) {
+	for name, refuses := range map[string]func(k *loop.Kernel, a *loop.Arg) bool{
+		"rows by an index":   func(_ *loop.Kernel, a *loop.Arg) bool { return a.By > 0 && !a.Write },
+		"sums by an index":   func(_ *loop.Kernel, a *loop.Arg) bool { return a.By > 0 && a.Write },
+		"several results":    func(k *loop.Kernel, a *loop.Arg) bool { return a.Write && !k.Args[len(k.Args)-1].Write },
+		"nothing at all has": func(*loop.Kernel, *loop.Arg) bool { return true },
+	} {
+		b := NewDefined()
+		build := b.engine.build
+		b.engine.build = func(k *loop.Kernel) (executable, error) {
+			if slices.ContainsFunc(k.Args, func(a loop.Arg) bool { return refuses(k, &a) }) {
+				return nil, errors.New(name)
+			}
+			return build(k)
+		}
+		for _, c := range chosenPrograms {
+			var numbers [5][]float64
+			for i := range 46 * 21 {
+				for k := range 3 {
+					numbers[k] = append(numbers[k], float64(i*7%11))
+				}
+				numbers[3], numbers[4] = append(numbers[3], float64(i%7)), append(numbers[4], float64(i*3%7))
+			}
+			sameAsRef(t, b, chosenText(c.text, ir.F32, 7, 46, 21), 4e-3, numbers[0][:7*21], numbers[1], numbers[2][:21], numbers[3][:46], numbers[4][:46])
 		}
 	}
 }

@@ -315,6 +315,10 @@ func selectElements[T strided.Bits](c *call, v plan.Value) {
 
 // lowerIndexAdd adds bools as integers: the sum is true if it is not 0.
 func lowerIndexAdd(c *call) {
+	if c.addsAsComputed() {
+		return
+	}
+	c.Compute()
 	switch _, size, inner := c.rows(); {
 	case inner == 1 && c.Operands[0].Shape.Numel() == size && c.few():
 		// Dimensions before the indexed one are of one element.

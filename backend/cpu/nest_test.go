@@ -101,13 +101,13 @@ func TestKernels(t *testing.T) {
 			%x = parameter "x" : f32[N,24]
 			%y = parameter "y" : f32[N,24]
 			return cat([neg(%x), exp(%y), %x], 1)
-		}`, 2, 1}, // the chains together, and the copy
+		}`, 1, 1},
 		{"rotation of halves", `program @p {
 			%x = parameter "x" : f32[N,24]
 			%c = parameter "c" : f32[24]
 			%0 = cat([neg(slice(%x, 1, 12, 24, 1)), slice(%x, 1, 0, 12, 1)], 1)
 			return add(mul(%x, %c), mul(%0, %c))
-		}`, 3, 2}, // short lines are moved without a kernel
+		}`, 2, 2},
 		{"pad of a chain", `program @p {
 			%x = parameter "x" : f32[N,24]
 			return constant_pad_nd(relu(%x), [1,1], 0.0)

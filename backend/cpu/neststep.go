@@ -41,6 +41,9 @@ func (n *nestStep) emit() {
 		piece = min(piece, apartPiece)
 	}
 	over := nest.Of(n.Kernel, piece)
+	if n.Ordered {
+		nest.CutColumns(over, l.limiter.Threads())
+	}
 	placeApart(n.apart, over)
 	k := &laid{n.code, n.apart, over, nest.Cost(n.Kernel, over), n.Loop.Planes, l.tune.piece, l.engine.evictions.Load()}
 	if nest.Steady(n.Kernel) {
@@ -67,7 +70,24 @@ func (n *nestStep) add(s step, k *laid, over loop.Nest) {
 		s.Payload.run = named(r.run, n.Divisions, list)
 	}
 	s.Payload.grain = l.grain(k.cost)
+	if n.Ordered {
+		run, rows := s.Payload.run, r.Count()/over.Units.Cols
+		s.Payload.n, s.Payload.grain, s.Payload.run = over.Units.Cols, 1, func(lo, hi int) { inOrder(run, rows, over.Units.Cols, lo, hi) }
+	}
 	l.emit(s)
+}
+
+// inOrder runs the units of columns lo..hi-1, of each one row after the other.
+func inOrder(run func(lo, hi int), rows, cols, lo, hi int) {
+	if cols == 1 {
+		run(0, rows)
+		return
+	}
+	for c := lo; c < hi; c++ {
+		for row := range rows {
+			run(row*cols+c, row*cols+c+1)
+		}
+	}
 }
 
 // nestRun runs a kernel. It is shared by the workers and not changed by them.

@@ -75,8 +75,8 @@ func (k *Kernel) choice(arg int) string {
 	if a.By == 0 {
 		return ""
 	}
-	if a.By < 0 || int(a.By) > len(k.Args) || a.Write {
-		return "there is no such index, or it chooses what is written"
+	if a.By < 0 || int(a.By) > len(k.Args) || a.Write && k.Axis != None {
+		return "there is no such index, or it chooses what is written beside a reduction"
 	}
 	if by := &k.Args[a.By-1]; by.DType != ir.I64 || by.Cols != Fixed || by.Write || by.By != 0 {
 		return "an index is an i64 that is fixed along columns"

@@ -78,7 +78,8 @@ type Arg struct {
 	RowStep, ColStep int32
 	// By, if not 0, is 1 more than the number of the operand that has an index for each row: each step of it is
 	// Frame.Step bytes further on. That operand is an I64 that is Fixed along columns and that no instruction
-	// uses. An operand with an index is read in Bodies only.
+	// uses. An operand with an index is read in Bodies only. One that is written is in kernels without reductions,
+	// which compute rows in their order, each after the one before is stored.
 	By int32
 	// Moves says that an operand with an index has a stride along rows besides; else that is 0.
 	Moves bool

@@ -72,7 +72,7 @@ func (g *gen) noteWrong() {
 // choosable reports whether the rows of an operand with an index can be taken several at a time: they are one element,
 // or a run of them.
 func choosable(k *loop.Kernel, a *loop.Arg) bool {
-	return !a.Moves && (a.ColStep == 0 || a.ColStep == 1 || k.Width == 1)
+	return !a.Moves && !a.Write && (a.ColStep == 0 || a.ColStep == 1 || k.Width == 1)
 }
 
 // chosenRow returns the address of one of the rows that are taken together. Rows that are not there are read as the last

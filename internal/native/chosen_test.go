@@ -33,6 +33,20 @@ func chosenKernel(axis loop.Axis, d ir.DType, x, y loop.Stride) *loop.Kernel {
 	return &b.Kernel
 }
 
+// summedKernel adds max(x[i], y) of rows to rows of a result that an index chooses.
+func summedKernel(d ir.DType, x loop.Stride) *loop.Kernel {
+	b := looptest.New(loop.None)
+	b.Arg(d, x, false)
+	b.Arg(d, loop.Unit, false)
+	b.Choose(0)
+	out := b.Arg(d, loop.Unit, true)
+	b.Choose(out)
+	v := b.Op(aten.Maximum, b.Load(0), b.Load(1))
+	sum := b.Op(aten.Sub, b.Load(out), v)
+	b.Store(out, sum)
+	return &b.Kernel
+}
+
 // chosenMemory has operands and indices in memory that ends where they do, and the frames of two sides.
 func chosenMemory(rng *rand.Rand, k *loop.Kernel, rows, cols, spill int) (frames [2]loop.Frame, data [2][][]byte) {
 	for i, a := range k.Args {
@@ -107,9 +121,18 @@ func TestChosenRows(t *testing.T) {
 				}
 			}
 			rng := rand.New(rand.NewPCG(9, uint64(d)))
+			for _, cols := range lengths() {
+				if d != ir.Bool {
+					checkChosen(t, summedKernel(d, loop.Stride(rng.IntN(3))), isa, 1+rng.IntN(9), cols, rng)
+				}
+			}
 			for width := 1; width <= 64; width += 1 + width/20*3 {
 				k := chosenKernel(loop.None, d, loop.Unit, loop.Fixed)
+				if width > 16 && width%2 == 0 && d != ir.Bool {
+					k = summedKernel(d, loop.Unit)
+				}
 				k.Width, k.Args[0].Moves, k.Args[1].Moves = width, false, false
+				k.Args[3].Moves = false
 				for i := range k.Args {
 					a := &k.Args[i]
 					switch {

@@ -61,6 +61,9 @@ func newBuilder(gs *Groups, g *group) *builder {
 	for _, i := range g.members {
 		b.schedule(&gs.p.Instrs[i])
 	}
+	if len(g.sinks) > 0 {
+		b.passes = 1
+	}
 	return b
 }
 
@@ -185,6 +188,10 @@ func (b *builder) stores(p int) {
 		} else if b.kept[in.Out] {
 			todo = append(todo, store{b.result(in.Out, Scratch), b.value(in.Out)})
 		}
+	}
+	for n := range b.g.sinks {
+		arg, v := b.sink(n)
+		todo = append(todo, store{arg, v})
 	}
 	for _, s := range todo {
 		b.store(s.arg, s.v)
@@ -465,5 +472,5 @@ func (b *builder) combine() *builder {
 
 // kernel returns what was built.
 func (b *builder) kernel(instrs []*graph.Instr, parts int) *Kernel {
-	return &Kernel{Loop: &b.k, Args: b.args, Parts: parts, Lines: b.g.lines, Cost: b.cost, Instrs: instrs, Divisions: b.divisions}
+	return &Kernel{Loop: &b.k, Args: b.args, Parts: parts, Lines: b.g.lines, Cost: b.cost, Instrs: instrs, Divisions: b.divisions, Ordered: b.g.sums()}
 }

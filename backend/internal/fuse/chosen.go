@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"slices"
+
 	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
@@ -55,16 +57,22 @@ func (gs *Groups) choose(g *group) {
 	if gs.chooser == nil || g.nest == nil {
 		return
 	}
-	operands, nanos := len(g.inputs)+len(g.kept)+g.results, 0.0
+	operands, nanos := len(g.inputs)+len(g.kept)+g.results+3*len(g.sinks), 0.0
 	for _, i := range g.members {
 		nanos += costOf(gs.p.Instrs[i].Op)
 	}
-	for _, id := range g.inputs {
+	ids := slices.Clone(g.inputs)
+	for _, s := range g.sinks {
+		if gs.pending[s.ID] != g && !slices.Contains(ids, s.ID) {
+			ids = append(ids, s.ID)
+		}
+	}
+	for _, id := range ids {
 		c, ok := gs.chooser.Chosen(id)
 		if !ok || operands == loop.MaxArgs {
 			continue
 		}
-		if c, ok = g.fitsRows(c); !ok || !gs.chooser.Chooses(c, g.columns(), nanos, !g.reduced) {
+		if c, ok = g.fitsRows(c); !ok || !gs.chooser.Chooses(c, g.columns(), nanos, gs.inLine(g)) {
 			continue
 		}
 		if g.chosen == nil {
@@ -73,6 +81,15 @@ func (gs *Groups) choose(g *group) {
 		g.chosen[id] = c
 		operands++
 	}
+}
+
+// inLine reports whether all elements of a group are in one line, but for operands that keep them from it: nothing is
+// reduced, and no result goes to a place in another value.
+func (gs *Groups) inLine(g *group) bool {
+	return !g.reduced && len(g.sinks) == 0 && !slices.ContainsFunc(g.members, func(i int32) bool {
+		_, placed := gs.places[gs.p.Instrs[i].Out]
+		return placed
+	})
 }
 
 func sameKeys(a, b map[graph.ID]Chosen) bool {

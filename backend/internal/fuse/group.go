@@ -29,6 +29,9 @@ type group struct {
 	outside  []graph.ID
 	// chosen are the values from outside that the kernel reads by their indices.
 	chosen map[graph.ID]Chosen
+	// sinks are what the kernel stores elsewhere; sunk marks members that only they need outside.
+	sinks []*Sink
+	sunk  map[graph.ID]bool
 }
 
 // maxGroup bounds the ops of one step, so that its registers stay in the cache.
@@ -93,8 +96,12 @@ func (gs *Groups) close(g *group) {
 		gs.unfused(g)
 		return
 	}
-	if !gs.closeNest(g) {
-		gs.closeEach(g)
+	if gs.closeNest(g) {
+		return
+	}
+	gs.closeEach(g)
+	for _, s := range g.sinks {
+		gs.b.(Storer).Store(s)
 	}
 }
 
@@ -139,6 +146,9 @@ func (gs *Groups) forget(g *group) {
 
 // leaves reports whether a value is used outside its group.
 func (gs *Groups) leaves(id graph.ID, g *group) bool {
+	if g.sunk[id] {
+		return false
+	}
 	if gs.uses.Kept[id] {
 		return true
 	}

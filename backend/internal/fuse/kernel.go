@@ -29,6 +29,8 @@ type Kernel struct {
 	Instrs []*graph.Instr
 	// Divisions has the instructions that may divide integers by 0.
 	Divisions map[loop.Value]*graph.Instr
+	// Ordered says that rows are computed in their order: they are added to what other rows may be added to.
+	Ordered bool
 	// Layout is what it has in common with others of one template whose operands lie alike; nil if it
 	// is of none.
 	Layout *Layout
@@ -63,9 +65,11 @@ const (
 	Input     Role = iota // a value from outside
 	Statistic             // a row statistic from outside, read once for each line
 	Index                 // the index of an Input
+	StoredBy              // that of a Stored
 	Output                // a result over the group's dimensions
 	Result                // a result with one element for each line
 	Part                  // the results of parts, one set after another
+	Stored                // the place of a Sink
 	Scratch               // memory for one line, which each worker has for itself
 )
 
@@ -153,10 +157,10 @@ func (k *Kernel) layOut(dims []int, mask [ir.MaxRank]bool, room *Slab[int]) bool
 	for i := range k.Args {
 		a := &k.Args[i]
 		arg := loop.Arg{DType: a.DType, Write: a.Role.Writes(), By: int32(a.By), Moves: a.By > 0 && k.Grid.Rows.Steps[i] != 0}
-		if a.Role == Index && k.Grid.Cols.Steps[i] != 0 {
+		if (a.Role == Index || a.Role == StoredBy) && k.Grid.Cols.Steps[i] != 0 {
 			return false
 		}
-		one := k.Grid.Cols.N == 1 && (a.Role == Output || arg.Write && k.Loop.Axis == loop.Rows)
+		one := k.Grid.Cols.N == 1 && (a.Role == Output || a.Role == Stored || arg.Write && k.Loop.Axis == loop.Rows)
 		switch step := k.Grid.Cols.Steps[i]; {
 		case a.Role == Scratch, step == 1, one:
 			arg.Cols = loop.Unit

@@ -152,6 +152,9 @@ func Follow(s *Script, p *graph.Program, b Backend) (gs *Groups, byTail []*Epilo
 // like makes g what the group of another Program of the Template is.
 func (gs *Groups) like(g, of *group) {
 	*g = *of
+	if len(of.sinks) > 0 { // those of the other Program
+		g.sinks, g.sunk, g.template = nil, nil, nil
+	}
 	g.key.shape = gs.p.Shape(g.over).WithDType(ir.U8)
 	if of.nest == nil || !of.reduced {
 		return

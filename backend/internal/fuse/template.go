@@ -48,7 +48,7 @@ type template struct {
 type templateArg struct {
 	role Role
 	last int
-	// ref is a member, or, after the members, a value from outside.
+	// ref is a member, or, after the members, a value from outside; of a Stored, the sink.
 	ref int
 	// user is the member that reads a row statistic from outside.
 	user int
@@ -142,6 +142,13 @@ func (gs *Groups) structure(key []byte, g *group) (_ []byte, outside []graph.ID)
 			key = append(key, byte(gs.p.Shapes[id].DType())|gs.chosenMark(g, id))
 		}
 	}
+	key = gs.sinkStructure(key, g, func(id graph.ID) int32 {
+		if gs.pending[id] != g && gs.outsideOf(outside, id) < 0 {
+			gs.ref[id] = int32(len(g.members) + len(outside))
+			outside = append(outside, id)
+		}
+		return gs.ref[id]
+	})
 	return key, outside
 }
 
@@ -182,6 +189,13 @@ func (gs *Groups) fromTemplate(g *group) (*Kernel, *template) {
 	for i := range t.args {
 		a := &t.args[i]
 		b.pass = a.last
+		switch a.role {
+		case Index, StoredBy: // come with their operands
+			continue
+		case Stored:
+			b.sinkOperand(a.ref)
+			continue
+		}
 		id := graph.ID(0)
 		if a.ref < len(g.members) {
 			id = gs.p.Instrs[g.members[a.ref]].Out
@@ -191,7 +205,6 @@ func (gs *Groups) fromTemplate(g *group) (*Kernel, *template) {
 		switch a.role {
 		case Input:
 			b.operand(id)
-		case Index: // comes with its operand
 		case Statistic:
 			b.statisticOperand(id, gs.p.Shape(gs.p.Instrs[g.members[a.user]].Out))
 		default:
@@ -204,7 +217,7 @@ func (gs *Groups) fromTemplate(g *group) (*Kernel, *template) {
 	if !gs.brief {
 		out = &Kernel{}
 	}
-	*out = Kernel{Loop: &k, Args: b.args, Parts: g.parts, Lines: g.lines, Cost: t.cost, Instrs: instrs}
+	*out = Kernel{Loop: &k, Args: b.args, Parts: g.parts, Lines: g.lines, Cost: t.cost, Instrs: instrs, Ordered: g.sums()}
 	if t.divisions != nil {
 		out.Divisions = make(map[loop.Value]*graph.Instr, len(t.divisions))
 		for v, member := range t.divisions {
@@ -223,8 +236,11 @@ func (b *builder) template() *template {
 	for i := range b.args {
 		a := &b.args[i]
 		m := templateArg{role: a.Role, last: a.Last, ref: int(b.gs.ref[a.ID])}
-		if a.Role == Statistic {
+		switch a.Role {
+		case Statistic:
 			m.user = int(b.gs.ref[b.reader[a.ID]])
+		case Stored:
+			m.ref = int(a.ID)
 		}
 		t.args = append(t.args, m)
 	}

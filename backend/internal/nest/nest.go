@@ -29,6 +29,17 @@ func Of(k *fuse.Kernel, piece int) *loop.Nest {
 	return n
 }
 
+// leastColumns is how many columns a unit has at least of those that are cut for several threads.
+const leastColumns = 64
+
+// CutColumns cuts a nest, of which rows are computed in their order, along columns for so many threads.
+func CutColumns(n *loop.Nest, threads int) {
+	u := &n.Units
+	most := max(1, min(threads, n.Cols/leastColumns))
+	u.ColSize = min(wholeLines((n.Cols+most-1)/most), n.Cols)
+	u.Cols = (n.Cols + u.ColSize - 1) / max(u.ColSize, 1)
+}
+
 // callCost is what a call of a kernel takes beside its elements, in nanoseconds.
 const callCost = 60
 

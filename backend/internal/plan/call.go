@@ -42,6 +42,13 @@ func (c *Call) Compute() {
 	}
 }
 
+// ComputeFirst has the first n operands computed.
+func (c *Call) ComputeFirst(n int) {
+	for _, id := range c.Instr.Args[len(c.Operands):n] {
+		c.Operands = append(c.Operands, c.b.Computed(id))
+	}
+}
+
 // Operand returns an operand by name; ok is false for an optional one that was not given.
 func (c *Call) Operand(name string) (v Value, ok bool) {
 	if c.Tensor(name).IsNil() {

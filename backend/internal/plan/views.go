@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/ir"
@@ -142,14 +143,50 @@ func (c *Call) CatParts() (parts []Value) {
 			c.b.lower(in, in, nil)
 		}
 	}
+	there := c.sinkParts(parts)
 	for i, id := range c.Instr.Args {
-		if c.b.moveChosen(c.Instr, id, parts[i]) {
+		if there[i] || c.b.moveChosen(c.Instr, id, parts[i]) {
 			c.Operands = append(c.Operands, parts[i])
 			continue
 		}
 		c.Operands = append(c.Operands, c.b.Computed(id))
 	}
 	return parts
+}
+
+// sinkRow is how many bytes the rows of a cat's result have at most whose parts are stored by one kernel: each is a few
+// cache lines then, in which parts meet.
+const sinkRow = 1 << 10
+
+// sinkParts has the kernel that is to compute one part of a cat store those, too, which are in memory or which an index
+// chooses. It reports which these are.
+func (c *Call) sinkParts(parts []Value) (there []bool) {
+	there = make([]bool, len(parts))
+	out := c.Results[0].Shape
+	if dim := c.Dim("dim", out.Rank()); dim == 0 || len(parts) == 0 || out.Numel() == 0 || out.Bytes()/outerOf(out, dim) > sinkRow {
+		return there
+	}
+	for with, id := range c.Instr.Args {
+		if !c.b.Groups.Waits(id) {
+			continue
+		}
+		for i, other := range c.Instr.Args {
+			if there[i] || c.b.Groups.Waits(other) || c.Args.In[i].Shape() != c.Args.In[with].Shape() {
+				continue
+			}
+			if _, chosen := c.b.Chosen(other); !chosen {
+				c.b.Computed(other)
+			}
+			there[i] = c.b.Groups.AddSink(id, &fuse.Sink{ID: other, To: parts[i].Value})
+		}
+	}
+	return there
+}
+
+// outerOf returns the number of elements of the dimensions before one.
+func outerOf(s ir.Shape, dim int) int {
+	n, _, _ := s.Around(dim)
+	return n
 }
 
 // partOfCat reports whether an instruction is a cat or a reshape that only another cat uses, which has it made
