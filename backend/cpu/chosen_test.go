@@ -30,6 +30,7 @@ var chosenPrograms = []struct {
 	{"parts of a cat of narrow rows", `return cat([slice(%x, 1, 0, 1, 1), neg(slice(%x, 1, 0, 1, 1)), slice(%x, 1, 1, 2, 1)], 1)`, 1},
 	{"long parts of a cat", `return cat([%x, neg(%x)], 0)`, 2},
 	{"sums of computed rows", `return index_add(%t, 0, %i, mul(%x, expand(reshape(%b, [1,D]), [N,D])))`, 2},
+	{"scattered sums of computed rows", `return scatter_reduce(%t, 0, expand(reshape(%i, [N,1]), [N,D]), mul(%x, expand(reshape(%b, [1,D]), [N,D])), "sum")`, 2},
 	{"messages", `return index_add(%t, 0, %i, maximum(index_select(%t, 0, %j), %x)), %t`, 3},
 	{"sums of rows that something else needs", `%r = mul(%x, %x)
 		return index_add(%t, 0, %i, %r), amax(%r, [1])`, 4},

@@ -187,6 +187,10 @@ var boolCombines = map[kernels.Combine]kernels.Combine{
 
 // lowerScatterReduce widens narrow floats, but for few that are added to many, and for whole rows.
 func lowerScatterReduce(c *call) {
+	if c.Str("reduce") == "sum" && c.Bool("include_self") && c.addsAsComputed() {
+		return
+	}
+	c.Compute()
 	if c.Str("reduce") == "sum" && c.Bool("include_self") && c.few() {
 		l, index := c.lineGeometry(), c.index()
 		src, view := c.source()

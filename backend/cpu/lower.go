@@ -190,7 +190,7 @@ func (l *lowering) Lower(pc *plan.Call) {
 		panic(backend.ErrUnsupported)
 	}
 	switch pc.Instr.Op {
-	case aten.Cat, aten.ConstantPadNd, aten.IndexSelect, aten.IndexAdd:
+	case aten.Cat, aten.ConstantPadNd, aten.IndexSelect, aten.IndexAdd, aten.ScatterReduce:
 	default:
 		pc.Compute()
 	}

@@ -3,13 +3,14 @@ package cpu
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/strided"
 )
 
-// addsAsComputed has the kernel that is to compute the source of an index_add add its rows to those that the index
-// selects, in its order, as addRows does to rows in memory. It reports whether it will.
+// addsAsComputed has the kernel that is to compute the source of an index_add, or of a scatter of sums of whole rows, add
+// its rows to those that the index selects, in its order, as addRows does to rows in memory. It reports whether it will.
 func (c *call) addsAsComputed() bool {
 	self, source := c.In[0].Shape(), c.Instr.Args[2]
 	if c.l.engine == nil || self.Rank() < 2 || self.Numel() == 0 || c.In[2].Shape().Numel() == 0 || !c.l.Groups.Waits(source) {
@@ -17,15 +18,23 @@ func (c *call) addsAsComputed() bool {
 	}
 	dim := c.Dim("dim", self.Rank())
 	outer, size, inner := self.Around(dim)
-	if outer > 1 || inner < shortRow/2 || self.DType() == ir.Bool || self.Bytes() > cachedRows && !fewRows(c.In[1].Shape().Numel(), size) {
+	selected := c.In[2].Shape().Numel() / max(inner, 1)
+	if outer > 1 || inner < shortRow/2 || self.DType() == ir.Bool || self.Bytes() > cachedRows && !fewRows(selected, size) {
 		return false
 	}
 	c.ComputeFirst(2)
+	index := c.Operands[1]
+	if c.Instr.Op == aten.ScatterReduce {
+		var ok bool
+		if index, _, ok = c.rowVector(); !ok || !c.In[1].Shape().SameDims(c.In[2].Shape()) {
+			return false
+		}
+	}
 	sink := &fuse.Sink{ID: source, Sum: true}
 	if !c.l.Groups.AddSink(source, sink) {
 		return false
 	}
-	index := c.l.cast(c.Instr, c.Operands[1], ir.I64)
+	index = c.l.cast(c.Instr, index, ir.I64)
 	out := c.ResultOfCopy()
 	dims := c.In[2].Shape().Dims()
 	by := fuse.Chosen{Size: size, Step: out.View.Strides[dim], Instr: c.Instr}

@@ -53,6 +53,8 @@ type Builder struct {
 	// inMemory marks those that were computed after all.
 	chosen   map[graph.ID]fuse.Chosen
 	inMemory map[graph.ID]bool
+	// copies are the dense ones of values that lie in another way.
+	copies map[Value]Value
 	// epilogues are by their last instruction, nil for others; inner marks those before it.
 	epilogues []*fuse.Epilogue
 	inner     []bool

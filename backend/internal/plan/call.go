@@ -80,12 +80,21 @@ func (c *Call) ResultOfCopy() Value {
 // Copied has a dense copy of a value emitted.
 func (c *Call) Copied(v Value) Value { return c.b.Copied(c.Instr, v) }
 
-// Dense returns a value with its elements in order, a copy if they are not so.
+// Dense returns a value with its elements in order, a copy if they are not so: the same for all calls that ask for the
+// value.
 func (c *Call) Dense(v Value) Value {
 	if v.Contiguous() {
 		return v
 	}
-	return c.Copied(v)
+	if to, ok := c.b.copies[v]; ok {
+		return to
+	}
+	to := c.Copied(v)
+	if c.b.copies == nil {
+		c.b.copies = map[Value]Value{}
+	}
+	c.b.copies[v] = to
+	return to
 }
 
 // Matrix returns the matrix whose elements, one row after the other, the first operand has, if it is one

@@ -174,8 +174,8 @@ func (c *Call) sinkParts(parts []Value) (there []bool) {
 			if there[i] || c.b.Groups.Waits(other) || c.Args.In[i].Shape() != c.Args.In[with].Shape() {
 				continue
 			}
-			if _, chosen := c.b.Chosen(other); !chosen {
-				c.b.Computed(other)
+			if _, chosen := c.b.Chosen(other); !chosen && c.b.Computed(other).Buf == parts[i].Buf {
+				continue // it was computed where it belongs
 			}
 			there[i] = c.b.Groups.AddSink(id, &fuse.Sink{ID: other, To: parts[i].Value})
 		}
