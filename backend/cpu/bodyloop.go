@@ -39,6 +39,7 @@ func lowerLoop(c *call) {
 		panic(err)
 	}
 	body := &lowering{Builder: plan.NewBuilder(l.Body, nil), tune: c.l.tune, mem: &memory{}, engine: c.l.engine, limiter: c.l.limiter, flush: c.l.flush, workers: c.l.workers}
+	body.LinesInPlace = true
 	if err := body.Build(body, nil); err != nil {
 		panic(err)
 	}

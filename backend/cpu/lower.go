@@ -171,7 +171,7 @@ func lowerBy(b *plan.Builder, t tuning, e *journal, o backend.CompileOptions, st
 	if o.Deterministic {
 		l.workers = fixedWorkers
 	}
-	l.Progress = o.Progress
+	l.Progress, l.LinesInPlace = o.Progress, true
 	return l, l.Build(l, nil)
 }
 

@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -199,12 +200,31 @@ func TestDonation(t *testing.T) {
 		%g = parameter "g" : f32[10,10]
 		return mul(%g, reshape(cumsum(%w, 0), [10,10]))
 	}`
+	const lines = `program @p {
+		%w = parameter "w" : f32[100]
+		%g = parameter "g" : f32[7,100]
+		return sub(%w, sum(%g, [0]))
+	}`
+	const rows = `program @p {
+		%w = parameter "w" : f32[100]
+		%g = parameter "g" : f32[100,7]
+		return sub(%w, sum(%g, [1]))
+	}`
+	const readLater = `program @p {
+		%w = parameter "w" : f32[100]
+		%g = parameter "g" : f32[7,100]
+		%t = tanh(sum(%g, [0]))
+		return %t, mul(%w, %t)
+	}`
 	for _, c := range []struct {
 		name, text string
 		donate     bool
 		taken      bool
 	}{
 		{"taken", update, true, true},
+		{"one for each column", lines, true, true},
+		{"one for each row", rows, true, true},
+		{"read after it is computed", readLater, true, true},
 		{"not donated", update, false, false},
 		{"read in another order", strided, true, false},
 		{"other dimensions", reshaped, true, false}, // %w is read while the output is written
@@ -226,10 +246,10 @@ func TestDonation(t *testing.T) {
 			if same := got[0] == in[0]; same != c.taken {
 				t.Errorf("the output is the donated input: %v, want %v", same, c.taken)
 			}
-			g, w := hostmem.Slice[float32](got[0].(*hostmem.Buffer)), hostmem.Slice[float32](want[0].(*hostmem.Buffer))
-			for i := range w {
-				if g[i] != w[i] {
-					t.Fatalf("element %d is %v, want %v", i, g[i], w[i])
+			for k := range want {
+				g, w := hostmem.Slice[float32](got[k].(*hostmem.Buffer)), hostmem.Slice[float32](want[k].(*hostmem.Buffer))
+				if !slices.Equal(g, w) {
+					t.Errorf("result %d is %v, want %v", k, g, w)
 				}
 			}
 			release(in)

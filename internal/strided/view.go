@@ -210,6 +210,19 @@ func (v View) IsDense() bool {
 	return m.Offset == 0 && (m.Len() == 0 || m.Rank == 0 || (m.Rank == 1 && m.Strides[0] == 1))
 }
 
+// Same reports whether two Views have the same dimensions and the same elements in the same order.
+func (v *View) Same(w *View) bool {
+	if v.Rank != w.Rank || v.Offset != w.Offset {
+		return false
+	}
+	for i, n := range v.Dims[:v.Rank] {
+		if n != w.Dims[i] || n != 1 && v.Strides[i] != w.Strides[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // Seek sets at to the coordinates of an element, counted in row-major order, and returns its
 // position in memory.
 func (v *View) Seek(element int, at *[MaxRank]int) int {

@@ -173,10 +173,6 @@ func (b *builder) dtype(id graph.ID) ir.DType { return b.gs.p.Shape(id).DType() 
 // stores ends a pass's body. All stores come after all loads, so that a result
 // may be written over an operand.
 func (b *builder) stores(p int) {
-	type store struct {
-		arg int
-		v   loop.Value
-	}
 	var todo []store
 	for _, i := range b.g.members {
 		in := &b.gs.p.Instrs[i]
@@ -193,14 +189,25 @@ func (b *builder) stores(p int) {
 		arg, v := b.sink(n)
 		todo = append(todo, store{arg, v})
 	}
+	b.storeAll(todo)
+}
+
+// store is a result that is still to be stored to an operand.
+type store struct {
+	arg int
+	v   loop.Value
+}
+
+func (b *builder) storeAll(todo []store) {
 	for _, s := range todo {
 		b.store(s.arg, s.v)
 	}
 }
 
-// finals writes what a pass computes once for each line.
+// finals writes what a pass computes once for each line. As in its body the stores come last.
 func (b *builder) finals(p int, reductions map[graph.ID]loop.Value) {
 	loads := map[graph.ID]loop.Value{}
+	var todo []store
 	for _, i := range b.g.members {
 		in := &b.gs.p.Instrs[i]
 		out := in.Out
@@ -215,9 +222,10 @@ func (b *builder) finals(p int, reductions map[graph.ID]loop.Value) {
 		}
 		b.statistics[out] = b.statistic(in, reductions, loads)
 		if b.stored[out] {
-			b.store(b.result(out, Result), b.statistics[out])
+			todo = append(todo, store{b.result(out, Result), b.statistics[out]})
 		}
 	}
+	b.storeAll(todo)
 }
 
 // statistic writes the end of a reduction or an op on row statistics.

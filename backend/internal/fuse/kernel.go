@@ -92,7 +92,29 @@ func (k *Kernel) Bytes(a *Arg) int {
 // written over: of the same size, and read in the same places and not by a later
 // pass. bytes returns the size of a buffer; all operands have theirs.
 func (k *Kernel) InPlace(bytes func(buf int) int) iter.Seq2[int, int] {
-	direct := func(a *Arg) bool { return a.By == 0 && a.View.IsDense() && a.View.Len()*a.DType.Size() == bytes(a.Buf) }
+	return k.over(Output, Input, func(a *Arg) bool {
+		return a.By == 0 && a.View.IsDense() && a.View.Len()*a.DType.Size() == bytes(a.Buf)
+	})
+}
+
+// LinesInPlace is InPlace for results with one element for each line and row statistics. It is for
+// backends that compute the Final of a line in one thread: another one could read the statistic after
+// the result is stored.
+func (k *Kernel) LinesInPlace(bytes func(buf int) int) iter.Seq2[int, int] {
+	var lines *strided.View // of the results, which all lie alike
+	for i := range k.Args {
+		if a := &k.Args[i]; a.Role == Result {
+			lines = &a.View
+		}
+	}
+	return k.over(Result, Statistic, func(a *Arg) bool {
+		return k.Lines*a.DType.Size() == bytes(a.Buf) && a.View.Same(lines)
+	})
+}
+
+// over lists the buffers of operands of role to with those of role from that they may be written over:
+// direct ones, of which no later pass reads an element.
+func (k *Kernel) over(to, from Role, direct func(*Arg) bool) iter.Seq2[int, int] {
 	// read returns the last pass that reads a buffer, or -1 if it is not only read in order.
 	read := func(buf int) int {
 		last := -1
@@ -101,7 +123,7 @@ func (k *Kernel) InPlace(bytes func(buf int) int) iter.Seq2[int, int] {
 			if a.Role.Writes() || a.Buf != buf {
 				continue
 			}
-			if a.Role != Input || !direct(a) {
+			if a.Role != from || !direct(a) {
 				return -1
 			}
 			last = max(last, a.Last)
@@ -111,12 +133,12 @@ func (k *Kernel) InPlace(bytes func(buf int) int) iter.Seq2[int, int] {
 	return func(yield func(result, operand int) bool) {
 		for i := range k.Args {
 			w := &k.Args[i]
-			if w.Role != Output || !direct(w) {
+			if w.Role != to || !direct(w) {
 				continue
 			}
 			for j := range k.Args {
 				r := &k.Args[j]
-				if r.Role != Input || bytes(r.Buf) != bytes(w.Buf) {
+				if r.Role != from || r.DType.Size() != w.DType.Size() {
 					continue
 				}
 				if at := read(r.Buf); at >= 0 && at <= w.Last && !yield(w.Buf, r.Buf) {

@@ -61,6 +61,9 @@ type Builder struct {
 	standIns  ir.StandIns // scratch of args
 	brief     func(op ir.Op) bool
 	spare     *Call // of a Brief emitter: the memory of the next call, nil while that is in use
+	// LinesInPlace says that kernels compute what there is one of for each line in one thread, so that it
+	// may be written over what they read of the line.
+	LinesInPlace bool
 	// Numbers is the memory of the buffers that steps read and write, inPlace that of their pairs.
 	Numbers fuse.Slab[int]
 	inPlace fuse.Slab[Pair]
@@ -358,8 +361,14 @@ func KernelStep[P any](b *Builder, k *fuse.Kernel) Step[P] {
 		}
 	}
 	pairs := b.pairs[:0]
-	for w, r := range k.InPlace(func(buf int) int { return b.Buffers[buf].Bytes }) {
+	bytes := func(buf int) int { return b.Buffers[buf].Bytes }
+	for w, r := range k.InPlace(bytes) {
 		pairs = append(pairs, Pair{w, r})
+	}
+	if b.LinesInPlace {
+		for w, r := range k.LinesInPlace(bytes) {
+			pairs = append(pairs, Pair{w, r})
+		}
 	}
 	b.pairs = pairs
 	if len(pairs) > 0 {
