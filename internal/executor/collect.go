@@ -42,7 +42,7 @@ type PostOrderData struct {
 
 // shouldSyncTensor reports whether a tensor has IR to sync; the session is locked.
 func (s *Session) shouldSyncTensor(t *Tensor) bool {
-	if t == nil || t.data != nil || t.ir == nil {
+	if t == nil || t.data != nil || t.ir == nil || t.dead() {
 		return false
 	}
 	if h := s.core.cfg.Hooks.ShouldSyncTensor; h != nil {

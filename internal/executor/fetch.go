@@ -39,7 +39,10 @@ func (s *Session) fetchSynced(ctx context.Context, ts []*Tensor, note func(*Data
 	if _, err := s.SyncTensors(ctx, ts, stepConfig); err != nil {
 		return nil, err
 	}
-	data, indices := s.gatherTensorsData(ts, note)
+	data, indices, err := s.gatherTensorsData(ts, note)
+	if err != nil {
+		return nil, err
+	}
 	return s.fetchTensors(ctx, data, indices, wait)
 }
 
@@ -90,8 +93,9 @@ func (s *Session) readable(locked *lockedSession, i int, t *Tensor) error {
 var errNotSynced = errors.New("the tensor has no data: a hook kept it from being synced")
 
 // gatherTensorsData returns the distinct data of synced tensors and, for each tensor, the position
-// of its data among them. note is called with the data of each tensor while its session is locked.
-func (s *Session) gatherTensorsData(ts []*Tensor, note func(*Data)) (data []*Data, indices []int) {
+// of its data among them. note is called with the data of each tensor while its session is locked. It returns
+// the error of a tensor whose step has ended meanwhile.
+func (s *Session) gatherTensorsData(ts []*Tensor, note func(*Data)) (data []*Data, indices []int, err error) {
 	at := make(map[*Data]int, len(ts))
 	indices, data = make([]int, len(ts)), make([]*Data, 0, len(ts))
 	var locked lockedSession
@@ -99,8 +103,11 @@ func (s *Session) gatherTensorsData(ts []*Tensor, note func(*Data)) (data []*Dat
 	for i, t := range ts {
 		locked.be(t.s)
 		d := t.data
-		if d != nil {
+		switch {
+		case d != nil:
 			note(d)
+		case t.dead():
+			return nil, nil, fmt.Errorf("loris: tensor %d: %w", i, t.death())
 		}
 		k, seen := at[d]
 		if !seen {
@@ -110,7 +117,7 @@ func (s *Session) gatherTensorsData(ts []*Tensor, note func(*Data)) (data []*Dat
 		}
 		indices[i] = k
 	}
-	return data, indices
+	return data, indices, nil
 }
 
 // fetchTensors waits for the data and returns the buffers at the indices, in their order.

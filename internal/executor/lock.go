@@ -39,6 +39,7 @@ type lockGroup struct {
 	mu     fairMutex
 	id     uint64                    // the order in which several are locked
 	parent atomic.Pointer[lockGroup] // the group that this one has joined; written with both locked
+	shared bool                      // another group has joined it; guarded by mu
 	leaves leavesApart               // guarded by mu
 }
 
@@ -125,6 +126,7 @@ func (s *Session) join(other *Session) {
 		roots := a.parent.Load() == nil && b.parent.Load() == nil
 		if roots {
 			b.parent.Store(a)
+			a.shared = true
 		}
 		b.mu.Unlock()
 		a.mu.Unlock()

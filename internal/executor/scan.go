@@ -50,6 +50,7 @@ func (s *Session) Scan(newTensor func() *Tensor, init, xs []*Tensor, c ScanConfi
 	from := len(s.pending)
 	s.core.mu.Lock()
 	s.bodies++
+	s.lasting = true
 	s.unlockBoth()
 	next, results := s.recordBody(from, func() ([]*Tensor, []*Tensor) { return body(stand[:len(init):len(init)], stand[len(init):]) })
 	if len(next) != len(init) {

@@ -149,6 +149,8 @@ type Session struct {
 	undo    []assignment  // made inside Step, oldest first
 	undos   []*hostUndo   // of the step
 	marking bool          // a MarkStep is between its prepare and its commit
+	lasting bool          // nodes of the step may be used when it has ended, see recyclable
+	syncs   atomic.Int32  // those under way
 	rng     map[ir.Device]*rngState
 	random  int // ordinal of the next random op of the step
 	trim    trimState

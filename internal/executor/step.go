@@ -201,9 +201,22 @@ func (s *Session) forgetStep(empty bool) {
 	}
 	clear(s.pending)
 	s.pending, s.sweepPendingAt = s.pending[:0], 0
-	s.b.NextStep()
+	if empty && s.recyclable() {
+		s.b.Recycle()
+	} else {
+		s.b.NextStep()
+	}
+	s.lasting = false
 	s.advanceSeeds()
 	s.trim.count = 0
+}
+
+// recyclable reports whether nothing can use the nodes of the step that has ended, whose variables have their
+// values: all its tensors are dead, and neither another sync of the session, which is locked, nor another session
+// has its graph.
+func (s *Session) recyclable() bool {
+	return s.inStep() && !s.lasting && !s.group.shared && s.group.parent.Load() == nil && s.syncs.Load() == 1 &&
+		s.core.cfg.Hooks.RunPostOrder == nil
 }
 
 // Keep marks tensors to be synced at the next MarkStep even if something
@@ -213,6 +226,7 @@ func (s *Session) Keep(ts ...*Tensor) {
 	s.core.mu.Lock()
 	defer s.unlockBoth()
 	for _, t := range ts {
+		t.s.lasting = true
 		if t.bits&bitScoped != 0 {
 			t.bits |= bitOfStep
 		}
@@ -265,6 +279,7 @@ func (s *Session) scopedStep(ctx context.Context, fn func() error) (marked bool,
 		return false, fmt.Errorf("loris: step: %w", ErrConcurrent)
 	}
 	s.scope.Or(uint32(bitScoped))
+	s.lasting = s.lasting || s.b.Count() > 0
 	random, undos := s.random, len(s.undos)
 	s.unlock()
 	done := false

@@ -93,6 +93,8 @@ func (t *Tensor) hasData() bool {
 func (s *Session) sync(ctx context.Context, r *request) ([]*Async, error) {
 	c := s.core
 	s.resumed()
+	s.syncs.Add(1)
+	defer s.syncs.Add(-1)
 	start := time.Now()
 	if r.endsStep {
 		s.recorded(start)

@@ -113,6 +113,7 @@ func (t *Tensor) Data() *Data {
 func (t *Tensor) init(s *Session, v ir.Value) {
 	t.s, t.step, t.bits, t.gen = s, s.step, s.scopes(), s.gen
 	t.setNode(v)
+	s.lasting = s.lasting || t.bits&bitScoped == 0
 	s.pending = append(s.pending, t)
 }
 

@@ -148,6 +148,7 @@ func (s *Session) recordOnce(inputs []*Tensor, newTensor func() *Tensor, fn func
 	c.mu.Lock()
 	s.tracing = newTrace(c.nextID.Add(1))
 	s.scope.Or(uint32(bitTraced))
+	s.lasting = true
 	from, random, back := len(s.pending), s.random, s.b.Aside()
 	s.random = 0
 	stand := make([]*Tensor, len(inputs))

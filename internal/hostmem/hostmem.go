@@ -194,12 +194,21 @@ func (a *Allocator) take(n int, live *atomic.Int64, limit int64) (*block, error)
 // newBlock makes storage of a class, whose size was taken from the limit.
 func newBlock(c int) *block {
 	size := classSize(c)
-	mem := uncleared(size + Align - 1)
+	mem := uncleared(size)
+	off := misaligned(mem)
+	if off != 0 { // the heap aligns objects of these sizes, but promises nothing
+		mem = uncleared(size + Align - 1)
+		off = misaligned(mem)
+	}
 	adviseHuge(mem)
-	off := int(-uintptr(unsafe.Pointer(unsafe.SliceData(mem))) & (Align - 1))
 	b := &block{mem: mem[off : off+size : off+size], class: c, account: &account{taken: int64(size)}}
 	runtime.AddCleanup(b, (*account).close, b.account)
 	return b
+}
+
+// misaligned returns how many bytes behind the start of memory the first is that is aligned.
+func misaligned(mem []byte) int {
+	return int(-uintptr(unsafe.Pointer(unsafe.SliceData(mem))) & (Align - 1))
 }
 
 // uncleared returns memory of the Go heap with any contents. make would clear what the collector has

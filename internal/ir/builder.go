@@ -20,8 +20,8 @@ const (
 // Builder makes nodes. It is not safe for concurrent use. The zero Builder is ready to use; it infers
 // and hashes every node anew. NewRecorder returns one that remembers earlier steps.
 type Builder struct {
-	nodes   []Node
-	vals    []Value
+	nodes   slabs[Node]
+	vals    slabs[Value]
 	numbers []number
 	trie    *trie
 	// attr and in are scratch for the arguments of a call. They are nil while a call uses them.
@@ -75,9 +75,21 @@ func NewConsing(nodes int) *Builder {
 // NextStep begins a new step, whose ops are looked up in the order of earlier steps. It starts new
 // slabs: a slab shared by two steps would keep the first step's data alive.
 func (b *Builder) NextStep() {
+	b.nodes.drop()
+	b.vals.drop()
+	b.restart()
+}
+
+// Recycle is NextStep after a step of whose nodes none is used any more: further steps have their memory.
+func (b *Builder) Recycle() {
+	b.nodes.recycle()
+	b.vals.recycle()
+	b.restart()
+}
+
+func (b *Builder) restart() {
 	b.last = slabUse{b.count, b.taken}
 	b.count, b.taken = 0, 0
-	b.nodes, b.vals = nil, nil
 	if b.trie != nil {
 		b.trie.reset()
 	}
@@ -98,44 +110,28 @@ func (b *Builder) Aside() (back func()) {
 // Count returns the nodes made since NextStep.
 func (b *Builder) Count() int { return b.count }
 
-// Slabs grow with the step, so that a step of a few ops costs little. One that is like the last has slabs
-// for as much as that used.
-const (
-	minSlab = 8
-	maxSlab = 128
-)
-
 // slabUse is what a step takes from its slabs.
 type slabUse struct{ nodes, operands int }
 
 func (b *Builder) slabSize() int { return min(max(b.count, minSlab), maxSlab) }
 
-// slabOf is what a new slab has where the step before took left more than this one has by now: as many, and
-// grown beyond that.
-func slabOf(left, most, grown int) int {
-	if left > 0 {
-		return min(left, most)
-	}
-	return grown
-}
-
 func (b *Builder) newNode() *Node {
-	if len(b.nodes) == 0 {
-		b.nodes = make([]Node, slabOf(b.last.nodes-b.count, maxSlab, b.slabSize()))
+	if len(b.nodes.left) == 0 {
+		b.nodes.grow(1, slabOf(b.last.nodes-b.count, maxSlab, b.slabSize()))
 	}
-	n := &b.nodes[0]
-	b.nodes = b.nodes[1:]
+	n := &b.nodes.left[0]
+	b.nodes.left = b.nodes.left[1:]
 	b.count++
 	return n
 }
 
 func (b *Builder) newValues(n int) []Value {
-	if len(b.vals) < n {
-		b.vals = make([]Value, max(n, slabOf(b.last.operands-b.taken, 2*maxSlab, 2*b.slabSize())))
+	if len(b.vals.left) < n {
+		b.vals.grow(n, slabOf(b.last.operands-b.taken, 2*maxSlab, 2*b.slabSize()))
 	}
 	b.taken += n
-	v := b.vals[:n:n]
-	b.vals = b.vals[n:]
+	v := b.vals.left[:n:n]
+	b.vals.left = b.vals.left[n:]
 	return v
 }
 
