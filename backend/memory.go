@@ -14,6 +14,14 @@ type HostBackend interface {
 	UploadFrom(ctx context.Context, s ir.Shape, d ir.Device, fill func(data []byte) error) (Buffer, error)
 }
 
+// NumberBackend is a Backend that makes buffers of plain numbers with less than Upload does. A program may have
+// new ones in each step, such as the rate of an optimiser.
+type NumberBackend interface {
+	Backend
+	// UploadNumber is Upload of one element that is only read. It is not counted in BytesInUse.
+	UploadNumber(ctx context.Context, s ir.Shape, d ir.Device, data []byte) (Buffer, error)
+}
+
 // MemoryStats are the bytes of a device that has memory of its own.
 type MemoryStats struct {
 	InUse    int64 // of live buffers and workspaces

@@ -139,6 +139,17 @@ func (b *Backend) Upload(ctx context.Context, s ir.Shape, d ir.Device, data []by
 	return buf, nil
 }
 
+// UploadNumber is Upload of one element that is only read.
+func (b *Backend) UploadNumber(ctx context.Context, s ir.Shape, d ir.Device, data []byte) (backend.Buffer, error) {
+	if b.mem.Guarded() || s.DType() == ir.Bool {
+		return b.Upload(ctx, s, d, data)
+	}
+	if err := devices.Check(d); err != nil {
+		return nil, err
+	}
+	return hostmem.Number(s, d, data)
+}
+
 // UploadFrom is Upload of what fill writes to the buffer.
 func (b *Backend) UploadFrom(ctx context.Context, s ir.Shape, d ir.Device, fill func(data []byte) error) (backend.Buffer, error) {
 	if err := devices.Check(d); err != nil {

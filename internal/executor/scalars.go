@@ -43,10 +43,14 @@ func (c *core) scalarData(ctx context.Context, l *ir.ScalarLeaf, dt ir.DType, d 
 	if err != nil {
 		return nil, err
 	}
+	upload := be.Upload
+	if nb, ok := be.(backend.NumberBackend); ok {
+		upload = nb.UploadNumber
+	}
 	b := make([]byte, 8)
 	binary.LittleEndian.PutUint64(b, bits)
 	b = b[:min(len(b), dt.Size())]
-	buf, err := be.Upload(ctx, ir.MakeShape(dt), d, b)
+	buf, err := upload(ctx, ir.MakeShape(dt), d, b)
 	if err != nil {
 		return nil, fmt.Errorf("upload a scalar to %v: %w", d, err)
 	}

@@ -344,6 +344,17 @@ func (a *Allocator) FromBytes(s ir.Shape, d ir.Device, data []byte) (*Buffer, er
 	return b, nil
 }
 
+// Number returns a buffer with a copy of one element, which is not counted and which the garbage collector
+// frees. It returns an error wrapping ir.ErrShape if data does not have the size of the shape.
+func Number(s ir.Shape, d ir.Device, data []byte) (*Buffer, error) {
+	line := make([]byte, Align)
+	if misaligned(line) != 0 {
+		line = make([]byte, 2*Align)
+		line = line[misaligned(line):]
+	}
+	return Wrap(s, d, line[:copy(line[:Align], data)], nil)
+}
+
 // View returns a buffer with another shape of the same number of bytes over the
 // same storage. It holds a reference to b until it is released itself.
 func (b *Buffer) View(s ir.Shape) *Buffer {

@@ -339,3 +339,22 @@ func must[B any](b B, err error) B {
 	}
 	return b
 }
+
+// TestNumber checks that a number's buffer is aligned, has the element, and is neither counted nor unique.
+func TestNumber(t *testing.T) {
+	CheckLeaks(t)
+	for _, d := range []ir.DType{ir.U8, ir.F16, ir.F32, ir.I64} {
+		data := []byte{1, 2, 3, 4, 5, 6, 7, 8}[:d.Size()]
+		b, err := Number(ir.MakeShape(d), dev, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.Data(); string(got) != string(data) || misaligned(got) != 0 || b.Unique() {
+			t.Errorf("%v: %v, misaligned by %d, unique: %v", d, got, misaligned(got), b.Unique())
+		}
+		b.Release()
+	}
+	if _, err := Number(ir.MakeShape(ir.F32), dev, make([]byte, 8)); !errors.Is(err, ir.ErrShape) {
+		t.Errorf("8 bytes of a f32 are error %v", err)
+	}
+}
