@@ -4,6 +4,7 @@ import (
 	"weak"
 
 	"github.com/loris-ml/loris/internal/executor"
+	"github.com/loris-ml/loris/internal/ir"
 )
 
 // Memoized is a region of a step, such as a layer or the update of a weight, whose
@@ -28,6 +29,33 @@ func Memoize(fn func(in ...*Tensor) []*Tensor) *Memoized {
 	m := &Memoized{fn: fn}
 	m.self = weak.Make(m)
 	return m
+}
+
+// Update records the region on the values of variables and on the tensors in, which follow them, and assigns the
+// variables its results, one each, in order. It is Record, Variable.ValueIn and Variable.Assign at once, for
+// optimisers of one's own: a step records many such updates. The values are those that the session of in sees, or
+// that of the first variable if there is no in. Mistakes panic with an *OpError.
+func (m *Memoized) Update(vars []*Variable, in ...*Tensor) {
+	for i, v := range vars {
+		if v == nil {
+			panic(ir.NewOpError("update", ErrArg, nil, "variable %d is nil", i))
+		}
+	}
+	var s *executor.Session
+	for i, t := range in {
+		if of := t.session("update"); i == 0 {
+			s = of
+		}
+	}
+	switch {
+	case len(vars) == 0:
+		panic(ir.NewOpError("update", ErrArg, nil, "there are no variables"))
+	case s == nil:
+		s = vars[0].ex().Session()
+	}
+	s.Update(m.self, len(vars), func(i int) *executor.Variable { return vars[i].ex() }, handles(in), func(in []*executor.Tensor) []*executor.Tensor {
+		return handles(m.fn(wrapAll(in)...))
+	})
 }
 
 // Record records the ops of the region on inputs, which belong to one session, and

@@ -18,6 +18,7 @@ type Optimizer struct {
 	algorithm string
 	groups    []group // the last is of parameters that no Group has
 	params    []param
+	batches   []batch // of all params
 	maximize  bool
 	steps     atomic.Int64 // a step whose work fails takes its own back, on another goroutine
 	inTrace   int64        // steps recorded by the function that is being compiled
@@ -36,9 +37,8 @@ type param struct {
 	decay bool
 	names []string // of slots
 	slots []*loris.Variable
-	// update computes the next value and state from the value, the gradient, the state
-	// and the numbers of the rule.
-	update *loris.Memoized
+	// master says that the last slot is the f32 value of a narrow parameter.
+	master bool
 }
 
 // rule is the formula of an algorithm.
@@ -181,10 +181,11 @@ func newOptimizer(algorithm string, r func(c config) rule, params iter.Seq2[stri
 		if master {
 			add("master", v.Value().Cast(computeDType(v)).Discard())
 		}
-		p.update = o.update(g.rule, p.decay, master, len(p.slots))
+		p.master = master
 		o.params = append(o.params, p)
 	}
 	check(algorithm, len(o.params) > 0, "there are no parameters")
+	o.batches = batchesOf(o.params)
 	if c.captured {
 		s := o.params[0].v.Session()
 		o.stepVar = loris.NewVariable(scalar(s, loris.I64, 0))
@@ -239,10 +240,8 @@ func (o *Optimizer) step(grads []*loris.Tensor, ok *loris.Tensor) {
 		}
 	}
 	f := o.factors(o.session(grads), ok)
-	for i, g := range grads {
-		if g != nil {
-			o.updateParam(&o.params[i], g, f, ok)
-		}
+	for i := range o.batches {
+		o.batches[i].update(o, grads, f, ok)
 	}
 }
 
@@ -256,8 +255,17 @@ func (o *Optimizer) session(grads []*loris.Tensor) *loris.Session {
 	return o.params[0].v.Session()
 }
 
-// factorsOf returns the numbers of a step for a group as tensors of a dtype, in a session.
-type factorsOf func(s *loris.Session, group int, d loris.DType) []*loris.Tensor
+// factorsOf returns the numbers of a step for a group as tensors for a device and of a dtype, in a session: one of
+// rank 0 for each, or one that has all.
+type factorsOf func(of numbersFor) []*loris.Tensor
+
+// numbersFor says for whom the numbers of a step are.
+type numbersFor struct {
+	s      *loris.Session
+	group  int
+	device loris.Device
+	dtype  loris.DType
+}
 
 // factors counts the step and returns the numbers that the rules use in it. Each is one
 // parameter of the graph, however many updates use it.
@@ -292,33 +300,48 @@ func (o *Optimizer) factors(session *loris.Session, ok *loris.Tensor) factorsOf 
 	} else {
 		o.inTrace++
 	}
-	return memoised(func(s *loris.Session, group int, d loris.DType) []*loris.Tensor {
-		f := make([]*loris.Tensor, len(numbers[group]))
-		for i, n := range numbers[group] {
+	return memoised(func(of numbersFor) []*loris.Tensor {
+		if o.stepVar == nil {
+			return []*loris.Tensor{of.together(numbers[of.group])}
+		}
+		f := make([]*loris.Tensor, len(numbers[of.group]))
+		for i, n := range numbers[of.group] {
 			if t, ok := n.(*loris.Tensor); ok {
-				f[i] = cast(t, d)
+				f[i] = cast(t, of.dtype)
 			} else {
-				f[i] = s.With(loris.As(d)).Scalar(n)
+				f[i] = of.s.With(loris.As(of.dtype)).Scalar(n)
 			}
 		}
 		return f
 	})
 }
 
-// memoised makes the tensors of each session, group and dtype once.
-func memoised(make factorsOf) factorsOf {
-	type key struct {
-		s     *loris.Session
-		group int
-		d     loris.DType
-	}
-	made := map[key][]*loris.Tensor{}
-	return func(s *loris.Session, group int, d loris.DType) []*loris.Tensor {
-		k := key{s, group, d}
-		if made[k] == nil {
-			made[k] = make(s, group, d)
+// together returns a tensor of numbers, which are float64: one that is new in each step takes less than as many
+// scalars.
+func (of numbersFor) together(numbers []any) *loris.Tensor {
+	m := of.s.With(loris.On(of.device))
+	if of.dtype == loris.F64 {
+		v := make([]float64, len(numbers))
+		for i, n := range numbers {
+			v[i] = n.(float64)
 		}
-		return made[k]
+		return m.FromSlice(v)
+	}
+	v := make([]float32, len(numbers))
+	for i, n := range numbers {
+		v[i] = float32(n.(float64))
+	}
+	return m.FromSlice(v)
+}
+
+// memoised makes the tensors for each once.
+func memoised(make factorsOf) factorsOf {
+	made := map[numbersFor][]*loris.Tensor{}
+	return func(of numbersFor) []*loris.Tensor {
+		if made[of] == nil {
+			made[of] = make(of)
+		}
+		return made[of]
 	}
 }
 
@@ -327,15 +350,15 @@ func memoised(make factorsOf) factorsOf {
 func (o *Optimizer) hostFactors() factorsOf {
 	before := o.inTrace // steps that the function takes before this one
 	o.inTrace++
-	return memoised(func(s *loris.Session, group int, d loris.DType) []*loris.Tensor {
-		g := o.groups[group]
+	return memoised(func(of numbersFor) []*loris.Tensor {
+		g := o.groups[of.group]
 		numbers := func() []any {
 			steps := o.steps.Load() + before
 			return g.rule.factors(o.rateAt(steps)*g.scale, steps+1)
 		}
 		f := make([]*loris.Tensor, len(numbers()))
 		for i := range f {
-			f[i] = s.With(loris.As(d)).ScalarFunc(func() float64 { return numbers()[i].(float64) })
+			f[i] = of.s.With(loris.As(of.dtype)).ScalarFunc(func() float64 { return numbers()[i].(float64) })
 		}
 		return f
 	})
@@ -356,59 +379,6 @@ func (o *Optimizer) rateAt(steps int64) float64 {
 		return o.schedule(int(steps))
 	}
 	return o.lr
-}
-
-// updateParam records the update of one parameter.
-func (o *Optimizer) updateParam(p *param, g *loris.Tensor, f factorsOf, ok *loris.Tensor) {
-	d := computeDType(p.v)
-	s := g.Session()
-	factors := f(s, p.group, d)
-	in := make([]*loris.Tensor, 0, 2+len(p.slots)+len(factors))
-	in = append(in, p.v.ValueIn(s), g)
-	for _, v := range p.slots {
-		in = append(in, v.ValueIn(s))
-	}
-	next := p.update.Record(append(in, factors...)...)
-	for i, v := range p.slots {
-		v.Assign(either(ok, next[1+i], v))
-	}
-	p.v.Assign(either(ok, next[0], p.v))
-}
-
-// either is next where ok is nil or true, and the variable's value elsewhere.
-func either(ok, next *loris.Tensor, v *loris.Variable) *loris.Tensor {
-	if ok == nil {
-		return next
-	}
-	return loris.Where(ok, next, v.ValueIn(next.Session()))
-}
-
-// update returns the memoised update of a parameter whose state has the given number of
-// slots, the last of which is the f32 value of a narrow parameter if master says so.
-func (o *Optimizer) update(r rule, decay, master bool, slots int) *loris.Memoized {
-	return loris.Memoize(func(in ...*loris.Tensor) []*loris.Tensor {
-		p, g, state, factors := in[0], in[1], in[2:2+slots], in[2+slots:]
-		dtype := p.DType()
-		if master {
-			p, state = state[slots-1], state[:slots-1]
-		}
-		d := factors[0].DType()
-		if g = cast(g, d); o.maximize {
-			g = g.Neg()
-		}
-		next, state := r.update(cast(p, d), g, decay, state, factors)
-		if master {
-			state = append(state[:len(state):len(state)], next)
-		}
-		return append([]*loris.Tensor{cast(next, dtype)}, state...)
-	})
-}
-
-func cast(t *loris.Tensor, d loris.DType) *loris.Tensor {
-	if t.DType() == d {
-		return t
-	}
-	return t.Cast(d)
 }
 
 // LR returns the rate of the next step: that of the schedule if there is one, otherwise that of

@@ -130,6 +130,11 @@ func (v *Variable) shared(s *Session, dst *Tensor, changes bool) bool {
 		take = c.changing
 	}
 	defer take(v.stripe()).release()
+	return v.giveSeen(s, dst, changes)
+}
+
+// giveSeen is shared with the session locked, and core.mu and the variable's stripe held.
+func (v *Variable) giveSeen(s *Session, dst *Tensor, changes bool) bool {
 	x := v.choose(s)
 	switch {
 	case v.initial != nil:
