@@ -189,3 +189,67 @@ func TestMemoizedMistakes(t *testing.T) {
 	}
 	wantFloats(t, product.Record(x, x)[0], 2)
 }
+
+// TestUpdate checks that Update is Record between ValueIn and Assign.
+func TestUpdate(t *testing.T) {
+	ctx := t.Context()
+	s := newSession(t)
+	m := s.With()
+	a, b := NewVariable(m.FromSlice([]float32{1, 2})), NewVariable(m.FromSlice([]float32{3, 4}))
+	calls := 0
+	swap := Memoize(func(in ...*Tensor) []*Tensor {
+		calls++
+		return []*Tensor{in[1].Mul(in[2]), in[0].Mul(in[2])}
+	})
+	want := [2][]float32{{1, 2}, {3, 4}}
+	for step := range 6 {
+		if err := s.Step(ctx, func() error {
+			swap.Update([]*Variable{a, b}, m.Scalar(float32(step+1)))
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		want[0], want[1] = want[1], want[0]
+		for _, w := range want {
+			w[0], w[1] = w[0]*float32(step+1), w[1]*float32(step+1)
+		}
+		wantFloats(t, a.Value(), want[0]...)
+		wantFloats(t, b.Value(), want[1]...)
+	}
+	if calls > 3 {
+		t.Errorf("the function was called %d times for 6 equal updates", calls)
+	}
+	twice := Memoize(func(in ...*Tensor) []*Tensor { return []*Tensor{in[0].Add(1), in[1].Add(2)} })
+	twice.Update([]*Variable{a, a})
+	if err := s.MarkStep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	wantFloats(t, a.Value(), want[0][0]+2, want[0][1]+2) // both see the value before
+	for name, fn := range map[string]func(){
+		"no variables":    func() { swap.Update(nil) },
+		"a nil variable":  func() { swap.Update([]*Variable{nil}) },
+		"too few results": func() { Memoize(func(in ...*Tensor) []*Tensor { return nil }).Update([]*Variable{a}) },
+		"a nil input":     func() { swap.Update([]*Variable{a, b}, nil) },
+		"another's shape": func() {
+			Memoize(func(in ...*Tensor) []*Tensor { return []*Tensor{in[0].Sum()} }).Update([]*Variable{a})
+		},
+		"of a closed fork": func() { closedUpdate(t, swap) },
+	} {
+		if err := Try(fn); err == nil {
+			t.Errorf("%s is no error", name)
+		}
+	}
+}
+
+// closedUpdate updates variables of a session that is closed.
+func closedUpdate(t *testing.T, m *Memoized) {
+	s, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := NewVariable(s.With().Ones(2))
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m.Update([]*Variable{v, v})
+}

@@ -196,10 +196,33 @@ func (d *Data) retire() {
 	}
 }
 
-// node returns the data's leaf, for the group of the session whose tensor it is; that is locked.
-func (d *Data) node() *ir.Node {
+// node returns the data's leaf, for the group of session s, whose tensor it is; that is locked.
+func (d *Data) node(s *Session) *ir.Node {
 	if d.leaf == nil {
-		d.leaf = ir.NewLeaf(d, d.shape, d.device)
+		d.leaf = s.leafKind(d).Leaf(d)
 	}
 	return d.leaf
+}
+
+// placement is what the kind of a leaf depends on.
+type placement struct {
+	shape  ir.Shape
+	device ir.Device
+}
+
+// maxLeafKinds bounds the kinds of leaves that a session keeps. A step has batches like those of the step before.
+const maxLeafKinds = 64
+
+// leafKind returns the kind of the data's leaves; the session is locked.
+func (s *Session) leafKind(d *Data) ir.LeafKind {
+	at := placement{d.shape, d.device}
+	k, ok := s.leafKinds[at]
+	if !ok {
+		if len(s.leafKinds) >= maxLeafKinds {
+			clear(s.leafKinds)
+		}
+		k = ir.NewLeafKind(d.shape, d.device)
+		s.leafKinds[at] = k
+	}
+	return k
 }

@@ -129,7 +129,9 @@ type Session struct {
 	b       *ir.Builder
 	walker  graph.Walker
 	paramAt map[*Data]int // of buildInputOutputAliases, empty between its calls
-	pending []*Tensor     // recorded since the last step, held until then
+	// leafKinds are those of the data that was used last, see leafKind.
+	leafKinds map[placement]ir.LeafKind
+	pending   []*Tensor // recorded since the last step, held until then
 	// assigned, undo and undos are changed with the session locked and core.mu held for reading, or with
 	// core.mu held for writing; using is guarded by core.mu alone.
 	assigned []due
@@ -230,7 +232,8 @@ func (c *core) newSession(d ir.Device, seed uint64, g *lockGroup) *Session {
 	if g == nil {
 		g = &lockGroup{id: id}
 	}
-	s := &Session{core: c, device: d, id: id, group: g, b: ir.NewRecorder(), step: 1, paramAt: map[*Data]int{}, rng: map[ir.Device]*rngState{}, gate: semaphore.NewWeighted(1), hostState: semaphore.NewWeighted(1), owner: new(byte)}
+	s := &Session{core: c, device: d, id: id, group: g, b: ir.NewRecorder(), step: 1, paramAt: map[*Data]int{}, leafKinds: map[placement]ir.LeafKind{}, rng: map[ir.Device]*rngState{},
+		gate: semaphore.NewWeighted(1), hostState: semaphore.NewWeighted(1), owner: new(byte)}
 	s.b.Lines, s.b.Operands, s.b.Decompositions = c.cfg.Lines, operands, c.decompositions
 	s.rng[d] = &rngState{seed: seed, running: seed}
 	return s

@@ -164,7 +164,7 @@ func (t *Tensor) value() ir.Value {
 	if t.ir != nil && t.ir.IsLeaf() {
 		return t.node()
 	}
-	return ir.Value{Node: t.data.node()}
+	return ir.Value{Node: t.data.node(t.s)}
 }
 
 // escape keeps the data that t, of the same group, is or depends on from being donated; the session is

@@ -49,6 +49,7 @@ type Allocator struct {
 	guarded bool // see Guard; set before the first buffer is made
 
 	collections collections
+	reserve     reserve
 
 	runs    atomic.Uint64
 	keeping map[weak.Pointer[Buffer]]struct{} // guarded by mu: buffers that keep something
@@ -183,6 +184,7 @@ func (a *Allocator) take(n int, live *atomic.Int64, limit int64) (*block, error)
 			oom.Wanted = int64(n)
 			return nil, oom
 		}
+		a.reserve.hold()
 		b = newBlock(c)
 		a.collections.add(int64(classSize(c)))
 	}
@@ -194,13 +196,10 @@ func (a *Allocator) take(n int, live *atomic.Int64, limit int64) (*block, error)
 // newBlock makes storage of a class, whose size was taken from the limit.
 func newBlock(c int) *block {
 	size := classSize(c)
-	mem := uncleared(size)
-	off := misaligned(mem)
-	if off != 0 { // the heap aligns objects of these sizes, but promises nothing
-		mem = uncleared(size + Align - 1)
-		off = misaligned(mem)
-	}
+	// What is behind the elements is of the block, too: kernels have pointers to the end of what they are done with.
+	mem := uncleared(size + Align - 1)
 	adviseHuge(mem)
+	off := misaligned(mem)
 	b := &block{mem: mem[off : off+size : off+size], class: c, account: &account{taken: int64(size)}}
 	runtime.AddCleanup(b, (*account).close, b.account)
 	return b
@@ -347,11 +346,8 @@ func (a *Allocator) FromBytes(s ir.Shape, d ir.Device, data []byte) (*Buffer, er
 // Number returns a buffer with a copy of one element, which is not counted and which the garbage collector
 // frees. It returns an error wrapping ir.ErrShape if data does not have the size of the shape.
 func Number(s ir.Shape, d ir.Device, data []byte) (*Buffer, error) {
-	line := make([]byte, Align)
-	if misaligned(line) != 0 {
-		line = make([]byte, 2*Align)
-		line = line[misaligned(line):]
-	}
+	line := make([]byte, 2*Align-1) // as in newBlock
+	line = line[misaligned(line):]
 	return Wrap(s, d, line[:copy(line[:Align], data)], nil)
 }
 
