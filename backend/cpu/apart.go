@@ -21,8 +21,11 @@ type apart struct {
 	across bool // its rows adjoin
 	back   bool // each column lies before the last one
 	result bool
-	off    int // in the private memory
-	width  int // from one row to the next there, in elements
+	// picked says that an index, the operand by, picks each column, and size that of its rows.
+	picked      bool
+	by, indexed int
+	off         int // in the private memory
+	width       int // from one row to the next there, in elements
 }
 
 const (
@@ -40,6 +43,7 @@ const (
 // setApart finds such operands of a kernel, and tells its loop.
 func setApart(k *fuse.Kernel) (list []apart) {
 	rows, cols := &k.Grid.Rows, &k.Grid.Cols
+	defer func() { list = append(list, setPicked(k)...) }()
 	if cols.N < apartLeast || k.Parts > 1 {
 		return nil
 	}
@@ -72,11 +76,22 @@ func setApart(k *fuse.Kernel) (list []apart) {
 	return list
 }
 
+// setPicked finds the operands whose columns an index picks, and tells the loop of a kernel.
+func setPicked(k *fuse.Kernel) (list []apart) {
+	for i := range k.Args {
+		if a := &k.Args[i]; a.Across {
+			list = append(list, apart{arg: i, size: a.DType.Size(), picked: true, by: a.By - 1, indexed: a.Size})
+			k.Loop.Args[i].Cols = loop.Unit
+		}
+	}
+	return list
+}
+
 // placeApart gives the operands room in a nest, which has its units.
 func placeApart(list []apart, n *loop.Nest) {
 	for i := range list {
 		a := &list[i]
-		n.Args[a.arg].Col = a.step * a.size
+		n.Args[a.arg].Col = a.step * a.size // of one that is picked none
 		a.off, a.width = n.Scratch, n.Units.ColSize
 		n.Scratch += (n.Units.RowSize*a.width*a.size + lineBytes - 1) &^ (lineBytes - 1)
 	}
@@ -107,6 +122,8 @@ func (r *nestRun) runApart(f *loop.Frame, private unsafe.Pointer) {
 func (a *apart) move(f *loop.Frame, operand unsafe.Pointer, row int) {
 	private := f.Ptr[a.arg]
 	switch {
+	case a.picked:
+		pickers[a.size](a, f, operand)
 	case a.back:
 		a.turn(f, private, operand, row)
 	case a.across && a.size == 1:

@@ -87,6 +87,8 @@ const (
 	brokenCost, brokenVectorCost = 0.2, 0.3
 	// copyRowCost is what it takes to copy a row, and copiedCost to copy an element and read it again.
 	copyRowCost, copiedCost = 0.6, 0.07
+	// mostPicked is how many elements each index picks at most that are moved one by one.
+	mostPicked = 8
 	// lanes is how many elements a vector has, about.
 	lanes = 16
 )
@@ -94,7 +96,10 @@ const (
 // Chooses reports whether it costs less to find rows by their index than to copy them. Elements of rows that lie in one
 // line fill vectors, others may not.
 func (l *lowering) Chooses(c fuse.Chosen, cols int, nanos float64, inLine bool) bool {
-	if c.Apart {
+	switch {
+	case c.Across:
+		return cols <= mostPicked
+	case c.Apart:
 		return true
 	}
 	cost := entryCost

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
@@ -31,6 +32,9 @@ var chosenPrograms = []struct {
 	{"long parts of a cat", `return cat([%x, neg(%x)], 0)`, 2},
 	{"sums of computed rows", `return index_add(%t, 0, %i, mul(%x, expand(reshape(%b, [1,D]), [N,D])))`, 2},
 	{"scattered sums of computed rows", `return scatter_reduce(%t, 0, expand(reshape(%i, [N,1]), [N,D]), mul(%x, expand(reshape(%b, [1,D]), [N,D])), "sum")`, 2},
+	{"distances", `%0 = sub(index_select(%t, 0, %i), index_select(%t, 0, %j))
+		return sum(mul(%0, %0), [1])`, -1},
+	{"products of neighbours", `return sum(mul(reshape(index_select(%t, 0, %i), [N/2,2,D]), reshape(slice(%x, 0, 0, N/2, 1), [N/2,1,D])), [2])`, -1},
 	{"messages", `return index_add(%t, 0, %i, maximum(index_select(%t, 0, %j), %x)), %t`, 3},
 	{"sums of rows that something else needs", `%r = mul(%x, %x)
 		return index_add(%t, 0, %i, %r), amax(%r, [1])`, 4},
@@ -61,7 +65,7 @@ func chosenText(text string, d ir.DType, v, n, width int) string {
 
 // TestChosenRows holds kernels that find rows by an index to the reference: rows of all short widths and some longer ones.
 func TestChosenRows(t *testing.T) {
-	const v, n = 7, 46
+	const v, n = 7, 86
 	backends := []*Backend{NewDefined(), NewPortable()}
 	for _, b := range Levels() {
 		backends = append(backends, b)
@@ -100,7 +104,11 @@ func TestChosenSteps(t *testing.T) {
 		if c.steps < 0 {
 			continue
 		}
-		m := compileSized(t, b, chosenText(c.text, ir.F32, 7, 46, 32), "46")
+		p, _ := graph.Optimize(program(t, chosenText(c.text, ir.F32, 7, 46, 32)), graph.Options{Supports: b.Supports})
+		m, err := compile(b, p, backend.CompileOptions{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if len(m.plan.Steps) != c.steps {
 			t.Errorf("%s: %d steps, want %d", c.name, len(m.plan.Steps), c.steps)
 			logSteps(t, m)
@@ -179,5 +187,39 @@ func TestChosenWithoutCode(t *testing.T) {
 			}
 			sameAsRef(t, b, chosenText(c.text, ir.F32, 7, 46, 21), 4e-3, numbers[0][:7*21], numbers[1], numbers[2][:21], numbers[3][:46], numbers[4][:46])
 		}
+	}
+}
+
+// TestPickedColumns holds lines of few elements that indices pick to the reference, of more lines than a call has, and counts
+// their steps.
+func TestPickedColumns(t *testing.T) {
+	const v, n = 11, 9001
+	var places [2][]float64
+	for k := range n {
+		places[0], places[1] = append(places[0], float64(k*5%v)), append(places[1], float64(k*3/2%v))
+	}
+	for name, b := range Levels() {
+		for _, d := range []ir.DType{ir.F32, ir.F64, ir.BF16, ir.I16, ir.U8} {
+			for width := 2; width <= 8; width++ {
+				text := chosenText(`%0 = sub(index_select(%t, 0, %i), index_select(%t, 0, %j))
+					return sum(mul(%0, %0), [1])`, d, v, n, width)
+				var numbers [3][]float64
+				for k := range n * width {
+					numbers[1] = append(numbers[1], 0)
+					numbers[0] = append(numbers[0], float64(k*7%11))
+				}
+				sameAsRef(t, b, text, 4e-3, numbers[0][:v*width], numbers[1], numbers[1][:width], places[0], places[1])
+				if m := compileSized(t, b, text, "n"); len(m.plan.Steps) != 1 {
+					t.Errorf("%s: %d steps of %d %v", name, len(m.plan.Steps), width, d)
+				}
+			}
+		}
+		m := mustCompile(t, b, chosenText("return sum(neg(index_select(%t, 0, %i)), [1])", ir.F32, v, n, 3))
+		in := upload(t, b, m)
+		in[3].(interface{ Data() []byte }).Data()[8*8000] = 11
+		if _, err := m.Run(ctx, in, nil); !errors.Is(err, ir.ErrIndex) || !strings.Contains(err.Error(), "index_select") || !strings.Contains(err.Error(), "index 11 is out of range for size 11") {
+			t.Errorf("%s: %v", name, err)
+		}
+		release(in)
 	}
 }

@@ -2,12 +2,17 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/backend/internal/nest"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/strided"
 )
+
+// cheapRows is what an element of computed rows costs at most, in nanoseconds, where two threads could share out nothing
+// but the computing.
+const cheapRows = 0.25
 
 // addsAsComputed has the kernel that is to compute the source of an index_add, or of a scatter of sums of whole rows, add
 // its rows to those that the index selects, in its order, as addRows does to rows in memory. It reports whether it will.
@@ -21,6 +26,9 @@ func (c *call) addsAsComputed() bool {
 	selected := c.In[2].Shape().Numel() / max(inner, 1)
 	if outer > 1 || inner < shortRow/2 || self.DType() == ir.Bool || self.Bytes() > cachedRows && !fewRows(selected, size) {
 		return false
+	}
+	if t := c.l.limiter.Threads(); t > nest.ColumnCuts(inner, t) && (t > 2 || c.l.Groups.Nanos(source) > cheapRows) {
+		return false // they share out the computing of rows that lie in memory
 	}
 	c.ComputeFirst(2)
 	index := c.Operands[1]

@@ -19,6 +19,9 @@ type Chosen struct {
 	Size, Step int
 	// Apart says that what computes the value copies From or Index first.
 	Apart bool
+	// Across says that indices lie along the columns of a kernel whose rows are the elements of what each chooses: the
+	// backend moves these before it calls the kernel.
+	Across bool
 	// Instr is the instruction that chooses.
 	Instr *graph.Instr
 }
@@ -39,7 +42,7 @@ type Chooser interface {
 	Backend
 	// Chosen returns a value that is not in memory; false for others.
 	Chosen(id graph.ID) (Chosen, bool)
-	// Chooses reports whether a kernel that costs so many nanoseconds for an element, of rows of so many columns,
+	// Chooses is asked of what is Across, too, with the number of rows for that of columns. It reports whether a kernel that costs so many nanoseconds for an element, of rows of so many columns,
 	// which would be in one line if the value were in memory, or not, had better read the value by its index.
 	Chooses(c Chosen, cols int, nanos float64, inLine bool) bool
 }
@@ -57,10 +60,7 @@ func (gs *Groups) choose(g *group) {
 	if gs.chooser == nil || g.nest == nil {
 		return
 	}
-	operands, nanos := len(g.inputs)+len(g.kept)+g.results+3*len(g.sinks), 0.0
-	for _, i := range g.members {
-		nanos += costOf(gs.p.Instrs[i].Op)
-	}
+	operands, nanos := len(g.inputs)+len(g.kept)+g.results+3*len(g.sinks), gs.nanos(g)
 	ids := slices.Clone(g.inputs)
 	for _, s := range g.sinks {
 		if gs.pending[s.ID] != g && !slices.Contains(ids, s.ID) {
@@ -72,7 +72,7 @@ func (gs *Groups) choose(g *group) {
 		if !ok || operands == loop.MaxArgs {
 			continue
 		}
-		if c, ok = g.fitsRows(c); !ok || !gs.chooser.Chooses(c, g.columns(), nanos, gs.inLine(g)) {
+		if c, ok = g.fitsRows(c); !ok || !gs.chooser.Chooses(c, g.rowLength(c), nanos, gs.inLine(g)) {
 			continue
 		}
 		if g.chosen == nil {
@@ -112,27 +112,52 @@ func (g *group) column() int {
 	return -1
 }
 
-func (g *group) columns() int {
+// rowLength returns how many elements an index chooses that a kernel goes through one after the other.
+func (g *group) rowLength(c Chosen) int {
+	if c.Across {
+		return g.key.shape.Numel() / g.lines
+	}
 	if d := g.column(); d >= 0 {
 		return g.key.shape.Dim(d)
 	}
 	return 1
 }
 
-// fitsRows returns a value with the dimensions of a group, of which a whole row has one index and lies in one way.
+// fitsRows returns a value with the dimensions of a group, of which a whole row has one index and lies in one way, or a
+// whole column where lines are computed beside each other.
 func (g *group) fitsRows(c Chosen) (Chosen, bool) {
 	dims, col := g.key.shape.Dims(), g.column()
 	c, _ = c.View(func(v strided.View) (strided.View, bool) { return v.Expand(dims), true })
+	if col >= 0 && g.reduced && g.beside && c.Index.View.Strides[col] != 0 {
+		c.Across = true
+		return c, c.From.View.Strides[col] == 0 && g.adjoin(&c)
+	}
 	if col >= 0 && (c.Index.View.Strides[col] != 0 || c.From.View.Strides[col] != 0 && c.From.View.Strides[col] != 1) {
 		return c, false
 	}
 	return c, !g.reduced || reducedMerge(&c.From.View, &g.mask) && reducedMerge(&c.Index.View, &g.mask)
 }
 
+// adjoin reports whether what an index chooses of a line adjoins.
+func (g *group) adjoin(c *Chosen) bool {
+	step := 0
+	for d := g.key.shape.Rank() - 1; d >= 0; d-- {
+		if g.mask[d] && g.key.shape.Dim(d) > 1 {
+			if c.Index.View.Strides[d] != 0 {
+				return false
+			}
+			if step == 0 {
+				step = c.From.View.Strides[d]
+			}
+		}
+	}
+	return step == 1 && reducedMerge(&c.From.View, &g.mask)
+}
+
 // chosenOperand returns the number of a value from outside that is read by its index, which is an operand, too.
 func (b *builder) chosenOperand(id graph.ID, c *Chosen) int {
 	from := b.arg(argKey{id, Input}, func() Arg {
-		return Arg{DType: b.dtype(id), Buf: c.From.Buf, View: c.From.View, Size: c.Size, Step: c.Step, Chooser: c.Instr}
+		return Arg{DType: b.dtype(id), Buf: c.From.Buf, View: c.From.View, Size: c.Size, Step: c.Step, Chooser: c.Instr, Across: c.Across}
 	})
 	by := b.arg(argKey{id, Index}, func() Arg { return Arg{DType: ir.I64, Buf: c.Index.Buf, View: c.Index.View} })
 	b.args[from].By = by + 1

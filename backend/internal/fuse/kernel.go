@@ -53,6 +53,8 @@ type Arg struct {
 	// Step are of.
 	By, Size, Step int
 	Chooser        *graph.Instr
+	// Across is that of the Chosen. The loop has no index then.
+	Across bool
 }
 
 // None is the Buf of operands that have no buffer yet, or are Scratch.
@@ -179,7 +181,9 @@ func (k *Kernel) layOut(dims []int, mask [ir.MaxRank]bool, room *Slab[int]) bool
 	for i := range k.Args {
 		a := &k.Args[i]
 		arg := loop.Arg{DType: a.DType, Write: a.Role.Writes(), By: int32(a.By), Moves: a.By > 0 && k.Grid.Rows.Steps[i] != 0}
-		if (a.Role == Index || a.Role == StoredBy) && k.Grid.Cols.Steps[i] != 0 {
+		if a.Across {
+			arg.By, arg.Moves = 0, false
+		} else if a.By > 0 && k.Grid.Cols.Steps[a.By-1] != 0 {
 			return false
 		}
 		one := k.Grid.Cols.N == 1 && (a.Role == Output || a.Role == Stored || arg.Write && k.Loop.Axis == loop.Rows)

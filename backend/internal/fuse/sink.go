@@ -59,6 +59,21 @@ func (gs *Groups) AddSink(with graph.ID, s *Sink) bool {
 // Waits reports whether a group is still to compute a value.
 func (gs *Groups) Waits(id graph.ID) bool { return gs.pending[id] != nil }
 
+// Nanos returns what an element of the group costs that is to compute a value, in nanoseconds, roughly.
+func (gs *Groups) Nanos(id graph.ID) (n float64) {
+	if g := gs.pending[id]; g != nil {
+		n = gs.nanos(g)
+	}
+	return n
+}
+
+func (gs *Groups) nanos(g *group) (n float64) {
+	for _, i := range g.members {
+		n += costOf(gs.p.Instrs[i].Op)
+	}
+	return n
+}
+
 // usesOutside counts the uses of a value by others than the members of a group.
 func (gs *Groups) usesOutside(id graph.ID, g *group) (n int) {
 	for _, u := range gs.uses.Users[id] {

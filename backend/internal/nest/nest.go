@@ -32,10 +32,13 @@ func Of(k *fuse.Kernel, piece int) *loop.Nest {
 // leastColumns is how many columns a unit has at least of those that are cut for several threads.
 const leastColumns = 64
 
+// ColumnCuts returns into how many pieces CutColumns cuts so many columns.
+func ColumnCuts(cols, threads int) int { return max(1, min(threads, cols/leastColumns)) }
+
 // CutColumns cuts a nest, of which rows are computed in their order, along columns for so many threads.
 func CutColumns(n *loop.Nest, threads int) {
 	u := &n.Units
-	most := max(1, min(threads, n.Cols/leastColumns))
+	most := ColumnCuts(n.Cols, threads)
 	u.ColSize = min(wholeLines((n.Cols+most-1)/most), n.Cols)
 	u.Cols = (n.Cols + u.ColSize - 1) / max(u.ColSize, 1)
 }
