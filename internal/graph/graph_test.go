@@ -235,6 +235,9 @@ func TestRules(t *testing.T) {
 		{"sum of a permuted value", "reduce-permuted", "%y = sum(permute(reshape(%x, [3,2]), [1,0]))", "%1 = sum(%0)"},
 		{"sum of one that is also added to another", "", "%y = sum(add(permute(reshape(%x, [3,2]), [1,0]), reshape(%x, [2,3])))", "permute("},
 		{"products of a row with a column each", "single-dots", "%y = matmul(reshape(%x, [2,1,3]), reshape(%x, [2,3,1]))", "= sum("},
+		{"product of integers with a column", "integer-dots", "%y = cast(matmul(reshape(cast(%x, i16), [2,3]), slice(cast(%x, i16), 0, 0, 3)), f32)", "= sum("},
+		{"product of a row of integers", "integer-dots", "%y = cast(matmul(slice(cast(%x, i8), 0, 0, 2), reshape(cast(%x, i8), [2,3])), f32)", "= sum("},
+		{"product of matrices of integers stays", "", "%y = cast(matmul(reshape(cast(%x, i8), [3,2]), reshape(cast(%x, i8), [2,3])), f32)", "matmul("},
 		{"one product of a row with a column stays", "", "%y = matmul(reshape(%x, [1,1,6]), reshape(%x, [1,6,1]))", "matmul("},
 		{"equal subexpressions", "", "%y = add(exp(%x), exp(%x))", "add(%0, %0)"},
 	} {

@@ -140,6 +140,7 @@ func init() {
 		{"identity", identity},
 		{"involution", involution},
 		{"single-dots", singleDots},
+		{"integer-dots", integerDots},
 		{"complex-views", complexViews},
 		{"merge-views", mergeViews},
 		{"noop-view", noopView},

@@ -25,3 +25,32 @@ func singleDots(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value
 	}
 	return []ir.Value{b.Sum(b.Mul(x, b.Transpose(y, -1, -2)), []int{rank - 1}, true)}, true
 }
+
+// integerDots: a product of integers with one row or one column is a sum of products, which is a kernel of vectors
+// whatever the order of the elements is. Integers wrap, so their sums do not depend on the order.
+func integerDots(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
+	if op != aten.MatMul || !in[0].DType().IsInt() {
+		return nil, false
+	}
+	x, y := in[0], in[1]
+	if x.Rank() == 1 {
+		x = b.Reshape(x, 1, x.Dim(0))
+	}
+	if y.Rank() == 1 {
+		y = b.Reshape(y, y.Dim(0), 1)
+	}
+	k, along := x.Dim(-1), -1
+	switch {
+	case k == 0 || k == 1:
+		return nil, false
+	case y.Dim(-1) == 1:
+		y = b.Transpose(y, -1, -2)
+	case x.Dim(-2) == 1:
+		x, along = b.Transpose(x, -1, -2), -2
+	default:
+		return nil, false
+	}
+	sum := b.Call1(aten.Sum, []any{b.Mul(x, y), []int{along}, true, x.DType()})
+	a := ir.Args{Spec: op.Spec(), Attr: attr, In: in}
+	return []ir.Value{b.Reshape(sum, op.Spec().Infer(a)[0].Dims()...)}, true
+}

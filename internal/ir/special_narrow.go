@@ -22,8 +22,11 @@ var (
 )
 
 func lgammaOf(b *Builder, d DType, x Value) Value {
-	if d == F64 {
+	switch d {
+	case F64:
 		return b.lgamma(x)
+	case F16, BF16:
+		return b.lgammaNarrow(x)
 	}
 	return b.inF64(x, b.lgammaNarrow)
 }
@@ -35,9 +38,9 @@ func i1eOf(b *Builder, d DType, x Value) Value {
 	return b.inF64(x, b.i1eNarrow)
 }
 
-// lgammaNarrow is lgamma with one logarithm, and another one for the reflection.
+// lgammaNarrow is lgamma with one logarithm, and another one for the reflection. 16-bit floats need no f64 for it.
 func (b *Builder) lgammaNarrow(x Value) Value {
-	half, infinity := b.Const(0.5, F64), b.Const(math.Inf(1), F64)
+	half, infinity := b.Const(0.5, x.DType()), b.Const(math.Inf(1), x.DType())
 	left := b.lt(x, half)
 	a := b.Where(left, b.oneMinus(x), x)
 	log := b.log(a)

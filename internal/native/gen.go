@@ -3,6 +3,7 @@ package native
 import (
 	"fmt"
 
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/native/x64"
 )
@@ -120,8 +121,12 @@ type gen struct {
 
 	uniform []bool // by Value: the same for a whole row
 	loose   []bool // by Value: not wrapped
-	values  []val  // by Value, in the present copy
-	homes   map[homeKey]val
+	late    []bool // by Value: rounded where it is stored
+	ofBF16  []bool // by Value: a number that bf16 has
+	// quotients has, by Value, the narrow float of which a division has operands and result; Invalid of others.
+	quotients []ir.DType
+	values    []val // by Value, in the present copy
+	homes     map[homeKey]val
 
 	angles *farSlots // where angles of f32 are reduced in f64
 
@@ -185,7 +190,7 @@ func (g *gen) maskTemp() val {
 // newHome returns a home for vals like v.
 func (g *gen) newHome(like val) val {
 	i := g.vals[like]
-	h := g.newVal(vinfo{kind: home, mask: i.mask, len: i.len})
+	h := g.newVal(vinfo{kind: home, mask: i.mask, len: i.len, half: i.half})
 	g.vals[h].slot = g.newSlot()
 	return h
 }

@@ -225,7 +225,11 @@ func (g *gen) finals(p *pass, unit int) {
 
 // setHome makes a value known beyond its region.
 func (g *gen) setHome(v loop.Value, x val) {
-	key := homeKey{v, g.homeUnit()}
+	g.keepAs(homeKey{v, g.homeUnit()}, x)
+}
+
+// keepAs makes x known beyond its region by a key.
+func (g *gen) keepAs(key homeKey, x val) {
 	h, ok := g.homes[key]
 	if !ok {
 		h = g.newHome(x)
@@ -250,6 +254,9 @@ func (g *gen) hoist(p *pass) {
 		if used[v] {
 			g.setHome(v, g.values[v])
 		}
+	}
+	for _, v := range p.varying {
+		g.hoistReciprocal(v)
 	}
 }
 

@@ -75,7 +75,12 @@ func (g *gen) lower(v loop.Value) {
 		g.values[v] = g.index()
 	case loop.Apply:
 		g.values[v] = g.apply(v, in)
+		g.vals[g.values[v]].half = g.ofBF16[v]
 	case loop.Round:
+		if g.late[v] {
+			g.values[v] = g.value(in.In[0])
+			break
+		}
 		g.values[v] = g.round(in.DType, g.value(in.In[0]))
 	case loop.Store:
 		g.write(in.Arg, g.value(in.In[0]))
@@ -93,6 +98,11 @@ func (g *gen) apply(v loop.Value, in *loop.Instr) val {
 	}
 	if in.Op == aten.Where {
 		return g.where3(d, x)
+	}
+	if in.Op == aten.Div && g.quotients[v] != ir.Invalid {
+		if y, ok := g.quotient(v, x[0], in.In[1]); ok {
+			return y
+		}
 	}
 	e := table[in.Op]
 	var y val
@@ -181,11 +191,17 @@ func (g *gen) round(d ir.DType, x val) val {
 	return none
 }
 
+// quietNaNs has an instruction take NaNs from its source, made quiet, and all else from its destination.
+const quietNaNs = 0x22
+
 // roundBF16 returns an f32 whose upper half is the nearest bf16, ties to even. A
 // NaN is made quiet, so that dropping its lower half leaves a NaN.
 func (g *gen) roundBF16(x val) val {
 	n := g.vl(4)
 	odd := g.op2(x64.PANDD, n, g.op1i(x64.PSRLD, n, x, 16), g.konst(4, 1))
 	up := g.op2(x64.PADDD, n, g.op2(x64.PADDD, n, x, g.konst(4, 0x7fff)), odd)
+	if g.evex() {
+		return g.fma(x64.FIXUPIMMPS, n, up, x, g.konst(4, quietNaNs))
+	}
 	return g.blend(4, g.cmpF(4, cmpUNORD, x, x), g.op2(x64.PORD, n, x, g.konst(4, 0x400000)), up)
 }

@@ -226,7 +226,9 @@ func (g *gen) widen(d ir.DType, v val, p addr) val {
 	case ir.F16:
 		return from(x64.CVTPH2PS, n)
 	case ir.BF16:
-		return g.op1i(x64.PSLLD, n, from(x64.PMOVZXWD, n), 16)
+		v := g.op1i(x64.PSLLD, n, from(x64.PMOVZXWD, n), 16)
+		g.vals[v].half = true
+		return v
 	}
 	fail("elements of %v", d)
 	return none

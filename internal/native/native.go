@@ -23,6 +23,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/aten"
+	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/isa"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/native/code"
@@ -282,7 +283,7 @@ func (g *gen) leave() {
 func newGen(k *loop.Kernel, isa ISA) *gen {
 	g := &gen{
 		isa: isa, k: k, asm: newAssembler(isa), slots: atSlots, at: map[poolKey]val{}, homes: map[homeKey]val{},
-		uniform: make([]bool, len(k.Instrs)), loose: looseValues(k), values: make([]val, len(k.Instrs)),
+		uniform: make([]bool, len(k.Instrs)), loose: looseValues(k), late: lateRounds(k), ofBF16: numbersOf(k, ir.BF16), quotients: narrowQuotients(k), values: make([]val, len(k.Instrs)),
 	}
 	g.use(rooms.Get().(*room), len(k.Instrs))
 	g.newVal(vinfo{}) // none

@@ -19,6 +19,7 @@ type nest struct {
 	mask      [ir.MaxRank]bool
 	axis      loop.Axis
 	beside    bool // lines whose elements adjoin are computed beside each other (Backend.Beside)
+	turned    bool // lines of columns were computed so when the group was closed last (turn)
 	lines     int  // results of each reduction
 	parts     int  // into how many parts lines are cut, if more than 1
 	long      bool // lines, or their parts, have more elements than longLine

@@ -205,6 +205,7 @@ func (gs *Groups) closeNest(g *group) bool {
 	if g.parts > 1 {
 		return gs.closeParts(g)
 	}
+	defer gs.turn(g)()
 	k, t := gs.fromTemplate(g)
 	if gs.brief && t != nil {
 		defer func() { gs.args = k.Args[:0] }()

@@ -72,11 +72,14 @@ func (w *kernelWriter) apply(op ir.Op, out, last ir.DType, src []loop.Value) loo
 		v = w.add(in)
 		w.charge(costOf(op))
 	}
-	if wide != out && !op.Spec().Exact {
+	if wide != out && !op.Spec().Exact && !(op == aten.Cast && byteWide(last)) {
 		v = w.round(out, v)
 	}
 	return v
 }
+
+// byteWide reports whether all numbers of a dtype are those of each 16-bit float.
+func byteWide(d ir.DType) bool { return d.IsIntegral() && d.Size() == 1 }
 
 func (w *kernelWriter) round(d ir.DType, v loop.Value) loop.Value {
 	w.charge(ir.CostDivision.Nanos())

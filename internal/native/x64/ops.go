@@ -68,6 +68,7 @@ const (
 	GETEXPPS
 	GETEXPPD
 	GETMANTPS
+	FIXUPIMMPS
 	GETMANTPD
 	RCP14PS
 	BLENDVPS
@@ -217,8 +218,9 @@ var ops = [numOps]enc{
 	SCALEFPS: {"scalefps", 1, 2, 0x2c, 0, 0, 4, 0, onlyEVEX}, SCALEFPD: {"scalefpd", 1, 2, 0x2c, 0, 1, 8, 0, onlyEVEX},
 	GETEXPPS: {"getexpps", 1, 2, 0x42, 0, 0, 4, 0, onlyEVEX}, GETEXPPD: {"getexppd", 1, 2, 0x42, 0, 1, 8, 0, onlyEVEX},
 	GETMANTPS: {"getmantps", 1, 3, 0x26, 0, 0, 4, 0, onlyEVEX | hasImm}, GETMANTPD: {"getmantpd", 1, 3, 0x26, 0, 1, 8, 0, onlyEVEX | hasImm},
-	RCP14PS:  {"rcp14ps", 1, 2, 0x4c, 0, 0, 4, 0, onlyEVEX},
-	BLENDVPS: {"blendvps", 1, 3, 0x4a, 0, 0, 0, 0, onlyVEX | hasImm}, BLENDVPD: {"blendvpd", 1, 3, 0x4b, 0, 0, 0, 0, onlyVEX | hasImm},
+	FIXUPIMMPS: {"fixupimmps", 1, 3, 0x54, 0, 0, 4, 0, onlyEVEX | hasImm},
+	RCP14PS:    {"rcp14ps", 1, 2, 0x4c, 0, 0, 4, 0, onlyEVEX},
+	BLENDVPS:   {"blendvps", 1, 3, 0x4a, 0, 0, 0, 0, onlyVEX | hasImm}, BLENDVPD: {"blendvpd", 1, 3, 0x4b, 0, 0, 0, 0, onlyVEX | hasImm},
 	PBLENDMD: {"pblendmd", 1, 2, 0x64, 0, 0, 4, 0, onlyEVEX}, PBLENDMQ: {"pblendmq", 1, 2, 0x64, 0, 1, 8, 0, onlyEVEX},
 
 	CVTDQ2PS:  {"cvtdq2ps", 0, 1, 0x5b, 0, 0, 4, 0, 0},

@@ -108,6 +108,7 @@ func singles(add func(text string, in Inst)) {
 	add("vshuff64x2 $0x4e, %zmm4, %zmm4, %zmm12", Inst{Op: SHUFF64X2, Len: 64, EVEX: true, Reg: 12, V: 4, RM: 4, Imm: 0x4e})
 	add("vextracti64x4 $1, %zmm4, %ymm12", Inst{Op: EXTRACTI64X4, Len: 64, EVEX: true, Reg: 4, V: NoReg, RM: 12, Imm: 1})
 	add("vgetmantps $2, %zmm4, %zmm12", Inst{Op: GETMANTPS, Len: 64, EVEX: true, Reg: 12, V: NoReg, RM: 4, Imm: 2})
+	add("vfixupimmps $0, (%r12){1to16}, %zmm4, %zmm12", Inst{Op: FIXUPIMMPS, Len: 64, EVEX: true, Reg: 12, V: 4, Bcast: true, Mem: &Mem{Base: R12, Index: NoReg}})
 	add("vcvttsd2si (%r10,%rcx,2), %rax", Inst{Op: CVTTSD2SI, Len: 16, Reg: RAX, V: NoReg, Mem: m})
 	add("vpermq $8, %ymm4, %ymm12", Inst{Op: PERMQ, Len: 32, Reg: 12, V: NoReg, RM: 4, Imm: 8})
 	add("vpermq %zmm3, %zmm22, %zmm12", Inst{Op: PERMQV, Len: 64, EVEX: true, Reg: 12, V: 22, RM: 3})
