@@ -137,7 +137,7 @@ var allowed = map[string][]string{
 	"internal/kernels/bags":      {"internal/kernels"},
 	"internal/kernels/distance":  {"internal/isa"},
 	"internal/kernels/fft":       {"internal/kernels/gemm", "internal/isa"},
-	"internal/kernels/igemm":     {"internal/isa"},
+	"internal/kernels/igemm":     {"internal/isa", "internal/kernels/gemm"},
 	"internal/kernels/tile":      {"internal/isa"},
 	"internal/kernels/vec":       {"internal/kernels", "internal/half", "internal/isa"},
 	"internal/kernels/conv":      {"internal/kernels", "internal/parallel"},

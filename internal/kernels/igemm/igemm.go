@@ -8,8 +8,11 @@
 package igemm
 
 import (
+	"crypto/subtle"
 	"encoding/binary"
 	"unsafe"
+
+	"github.com/loris-ml/loris/internal/kernels/gemm"
 )
 
 // Integer is the element types; uint8 also stands for bool.
@@ -231,20 +234,13 @@ func packQuads[T Integer](out []uint32, src []T, width, rows, k, base, step, kSt
 				to[i] = quad(v, y[i], z[i], w[i])
 			}
 		}
+	case kStep == 1 && k >= 4 && unsafe.Sizeof(src[0]) == 1 && step%4 == 0:
+		from := unsafe.Slice((*byte)(unsafe.Pointer(&src[base])), (rows-1)*step+k/4*4)
+		transposeWords(out, width, from, step/4, rows, k/4, flip)
 	case kStep == 1 && k >= 4 && unsafe.Sizeof(src[0]) == 1:
-		line := func(i int) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&src[base+i*step:][:k][0])), k) }
-		i := 0
-		for ; i+4 <= rows; i += 4 { // what is stored follows each other
-			x, y, z, w := line(i), line(i+1), line(i+2), line(i+3)
-			for to := out[i:]; len(x) >= 4 && len(y) >= 4 && len(z) >= 4 && len(w) >= 4; {
-				four := to[:4]
-				four[0], four[1] = binary.LittleEndian.Uint32(x)^flip, binary.LittleEndian.Uint32(y)^flip
-				four[2], four[3] = binary.LittleEndian.Uint32(z)^flip, binary.LittleEndian.Uint32(w)^flip
-				x, y, z, w, to = x[4:], y[4:], z[4:], w[4:], to[min(width, len(to)):]
-			}
-		}
-		for ; i < rows; i++ {
-			for from, at := line(i), i; len(from) >= 4; from, at = from[4:], at+width {
+		for i := range rows {
+			from := unsafe.Slice((*byte)(unsafe.Pointer(&src[base+i*step:][:k][0])), k)
+			for at := i; len(from) >= 4; from, at = from[4:], at+width {
 				out[at] = binary.LittleEndian.Uint32(from) ^ flip
 			}
 		}
@@ -265,6 +261,23 @@ func packQuads[T Integer](out []uint32, src []T, width, rows, k, base, step, kSt
 			}
 			out[k/4*width+i] = quad(last[0], last[1], last[2], last[3])
 		}
+	}
+}
+
+// transposeWords sets words of out, width apart, to those of rows of bytes that are step words apart, so many words
+// each, and flips their bits where flip is the bias; it is 0 otherwise.
+func transposeWords(out []uint32, width int, from []byte, step, rows, words int, flip uint32) {
+	dst := unsafe.Slice((*float32)(unsafe.Pointer(&out[0])), len(out))
+	src := unsafe.Slice((*float32)(unsafe.Pointer(&from[0])), len(from)/4)
+	gemm.Transpose(dst, width, src, step, rows, words)
+	if flip != bias {
+		return
+	}
+	for out = out[:words*width]; len(out) > 0; {
+		n := min(len(out), len(biased))
+		part := unsafe.Slice((*byte)(unsafe.Pointer(&out[0])), 4*n)
+		subtle.XORBytes(part, part, unsafe.Slice((*byte)(unsafe.Pointer(&biased[0])), 4*n))
+		out = out[n:]
 	}
 }
 
