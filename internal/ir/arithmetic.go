@@ -381,3 +381,13 @@ func (b *Builder) unscaled(x Value) (y, factor Value) {
 	}
 	return y, factor
 }
+
+// addends returns the operands of a value that is a sum of two of its own shape.
+func addends(v Value) (x, y Value, ok bool) {
+	n := v.Node
+	if n.IsLeaf() || n.Op() != opAdd {
+		return x, y, false
+	}
+	x, y = n.Inputs()[0], n.Inputs()[1]
+	return x, y, x.Shape() == v.Shape() && y.Shape() == v.Shape()
+}

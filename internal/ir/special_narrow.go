@@ -50,11 +50,12 @@ func (b *Builder) lgammaNarrow(x Value) Value {
 	near := b.Mul(z, b.polynomial(z, lgammaNear))
 	near = b.Where(at1, b.Sub(near, log), near)
 	r := b.reciprocalOf(a)
-	far := b.shift(b.Sub(b.Mul(b.Sub(a, half), log), a), math.Log(2*math.Pi)/2)
+	far := b.shift(b.Sub(b.Mul(a, b.shift(log, -1)), b.scale(log, 0.5)), math.Log(2*math.Pi)/2)
 	far = b.Add(far, b.Mul(r, b.polynomial(b.Mul(r, r), lgammaFar)))
 	above := b.Where(b.le(z, half), near, far)
 	sine := b.abs(b.sin(b.scale(b.fraction(x), math.Pi)))
-	reflected := b.Sub(b.shift(b.Neg(b.log(sine)), math.Log(math.Pi)), above)
+	// Negative integers of any size have the infinity of the sine.
+	reflected := b.Sub(b.shift(b.Neg(b.log(sine)), math.Log(math.Pi)), b.minimum(above, b.Const(math.MaxFloat32/2, x.DType())))
 	return b.Where(b.eq(b.abs(x), infinity), infinity, b.Where(left, reflected, above))
 }
 

@@ -89,7 +89,7 @@ func (t *Tape) add(v, g Value) {
 		t.adj[p] = make([]Value, v.Node.NumOutputs())
 	}
 	if old := t.adj[p][v.Index]; !old.IsNil() {
-		g = t.Builder.Add(old, g)
+		g = t.Builder.sum(old, g)
 	}
 	t.adj[p][v.Index] = g
 }
