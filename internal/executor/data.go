@@ -58,6 +58,8 @@ type Data struct {
 	// leaf is made when the data is first used in a graph, and guarded by the lock of that group of
 	// sessions; others have leaves of their own (leavesApart).
 	leaf *ir.Node
+	// valueLeaf is memory for the first leaf of a variable that holds the data; guarded as that variable is.
+	valueLeaf variableLeaf
 	// escaped says that a handle may outlive the step: never donated. It is set with
 	// the lock of the tensor's session held, or core.mu; donations are decided with both.
 	escaped atomic.Bool

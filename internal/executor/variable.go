@@ -339,7 +339,11 @@ func (x *version) node(v *Variable) *ir.Node {
 	if v.kind.Device() != x.data.device {
 		v.kind = ir.NewLeafKind(v.shape, x.data.device)
 	}
-	l := &variableLeaf{data: x.data, alias: x.alias, from: x.from, id: v.s.core.nextID.Add(1)}
+	l := &x.data.valueLeaf
+	if l.data != nil || x.data.holder.Load() != v {
+		l = new(variableLeaf) // another leaf, or another variable's, may be in use
+	}
+	l.data, l.alias, l.from, l.id = x.data, x.alias, x.from, v.s.core.nextID.Add(1)
 	x.leaf, x.until = v.kind.In(&l.leaf, l), nil
 	if o := historyOf(x.leaf); !o.ended() {
 		x.until = o
