@@ -10,7 +10,13 @@ import (
 type batch struct {
 	params  []param
 	first   int // of all parameters
-	regions map[regionKey]*loris.Memoized
+	regions map[regionKey]*region
+}
+
+// region is the memoised updates of some of a batch's parameters.
+type region struct {
+	*loris.Memoized
+	vars []*loris.Variable // the value and the state of each
 }
 
 // regionKey tells the regions of a batch apart.
@@ -40,7 +46,7 @@ func batchesOf(params []param) (list []batch) {
 				continue
 			}
 		}
-		list = append(list, batch{params: params[i : i+1], first: i, regions: map[regionKey]*loris.Memoized{}})
+		list = append(list, batch{params: params[i : i+1], first: i, regions: map[regionKey]*region{}})
 		variables = n
 	}
 	return list
@@ -52,46 +58,47 @@ func (b *batch) update(o *Optimizer, grads []*loris.Tensor, f factorsOf, ok *lor
 	for i := 0; i < len(b.params); {
 		// Gradients of several sessions, or on several devices, are taken apart.
 		key, of := regionKey{where: ok != nil}, numbersFor{}
-		var vars []*loris.Variable
-		var in []*loris.Tensor
+		in := make([]*loris.Tensor, 0, len(b.params)+2)
 		for ; i < len(b.params); i++ {
 			p, g := &b.params[i], grads[b.first+i]
 			if g == nil {
 				continue
 			}
 			to := numbersFor{g.Session(), p.group, g.Device(), computeDType(p.v)}
-			if in != nil && of != to {
+			if key.updated != 0 && of != to {
 				break
 			}
 			of = to
 			key.updated |= 1 << i
-			vars, in = append(append(vars, p.v), p.slots...), append(in, g)
+			in = append(in, g)
 		}
-		if in == nil {
+		if key.updated == 0 {
 			return
 		}
 		in = append(in, f(of)...)
 		if ok != nil {
 			in = append(in, ok)
 		}
-		b.region(o, key).Update(vars, in...)
+		r := b.region(o, key)
+		r.Update(r.vars, in...)
 	}
 }
 
 // region returns the memoised updates of some of the parameters.
-func (b *batch) region(o *Optimizer, key regionKey) *loris.Memoized {
-	m := b.regions[key]
-	if m == nil {
+func (b *batch) region(o *Optimizer, key regionKey) *region {
+	r := b.regions[key]
+	if r == nil {
+		r = &region{}
 		var list []param
 		for i, p := range b.params {
 			if key.updated>>i&1 != 0 {
-				list = append(list, p)
+				list, r.vars = append(list, p), append(append(r.vars, p.v), p.slots...)
 			}
 		}
-		m = loris.Memoize(func(in ...*loris.Tensor) []*loris.Tensor { return o.updateAll(list, in, key.where) })
-		b.regions[key] = m
+		r.Memoized = loris.Memoize(func(in ...*loris.Tensor) []*loris.Tensor { return o.updateAll(list, in, key.where) })
+		b.regions[key] = r
 	}
-	return m
+	return r
 }
 
 // updateAll records the updates of parameters. in has the value and the state of each, then the gradients of all,

@@ -1,6 +1,10 @@
 package executor
 
-import "github.com/loris-ml/loris/internal/ir"
+import (
+	"slices"
+
+	"github.com/loris-ml/loris/internal/ir"
+)
 
 // donor is a parameter whose memory the computation may take for an output.
 type donor struct{ param, output int }
@@ -13,25 +17,15 @@ type donor struct{ param, output int }
 // The session is locked.
 func (s *Session) buildInputOutputAliases(j *syncJob, variables []*Variable) {
 	defer s.core.reading(stripesOf(variables)).release()
-	at, built := s.paramAt, false
-	defer clear(at)
+	defer clear(s.paramAt)
 	for _, v := range variables {
 		d, x := v.committed.data, v.due(s)
 		if v.s != s || d == nil || x == nil || x.pend == nil || x.pend.data != nil {
 			continue
 		}
 		next := x.pend.node()
-		if !built {
-			built = true
-			for i, p := range j.params {
-				if _, twice := at[p]; twice {
-					i = -1 // it is two leaves: overwriting one would change the other
-				}
-				at[p] = i
-			}
-		}
-		param, used := at[d]
-		if !used || param < 0 || next.Shape() != d.shape {
+		param := s.paramOf(j.params, d)
+		if param < 0 || next.Shape() != d.shape || slices.ContainsFunc(j.donors, func(o donor) bool { return o.param == param }) {
 			continue
 		}
 		for out, r := range j.roots {
@@ -40,12 +34,38 @@ func (s *Session) buildInputOutputAliases(j *syncJob, variables []*Variable) {
 					j.donors = make([]donor, 0, min(len(variables), len(j.roots)))
 				}
 				j.donors = append(j.donors, donor{param, out})
-				delete(at, d)
 				break
 			}
 		}
 	}
 	j.coll.Hash = aliasedHash(j.coll.Hash, j.donors)
+}
+
+// fewParams are searched one by one in less time than a map of them takes to make.
+const fewParams = 48
+
+// paramOf returns the parameter that is data; -1 if there is none, or if there are two: overwriting one would
+// change the other. The session is locked.
+func (s *Session) paramOf(params []*Data, d *Data) int {
+	if len(params) <= fewParams {
+		at := slices.Index(params, d)
+		if at >= 0 && slices.Contains(params[at+1:], d) {
+			return -1
+		}
+		return at
+	}
+	if len(s.paramAt) == 0 {
+		for i, p := range params {
+			if _, twice := s.paramAt[p]; twice {
+				i = -1
+			}
+			s.paramAt[p] = i
+		}
+	}
+	if at, ok := s.paramAt[d]; ok {
+		return at
+	}
+	return -1
 }
 
 // aliasedHash is the cache key of a graph's computation that may write outputs over

@@ -128,7 +128,7 @@ type Session struct {
 	// Guarded by the session's lock, and what others read, by core.mu, too: see lock.go.
 	b       *ir.Builder
 	walker  graph.Walker
-	paramAt map[*Data]int // of buildInputOutputAliases, empty between its calls
+	paramAt map[*Data]int // of paramOf, for one collection
 	// leafKinds are those of the data that was used last, see leafKind.
 	leafKinds map[placement]ir.LeafKind
 	pending   []*Tensor // recorded since the last step, held until then
