@@ -10,6 +10,7 @@ import (
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/ir"
+	"github.com/loris-ml/loris/internal/longtest"
 	"github.com/loris-ml/loris/internal/loop"
 )
 
@@ -66,6 +67,10 @@ func chosenText(text string, d ir.DType, v, n, width int) string {
 // TestChosenRows holds kernels that find rows by an index to the reference: rows of all short widths and some longer ones.
 func TestChosenRows(t *testing.T) {
 	const v, n = 7, 86
+	widths := []int{3, 16, 33}
+	if longtest.Enabled() {
+		widths = []int{2, 3, 8, 9, 15, 16, 17, 33, 64, 100}
+	}
 	backends := []*Backend{NewDefined(), NewPortable()}
 	for _, b := range Levels() {
 		backends = append(backends, b)
@@ -76,7 +81,7 @@ func TestChosenRows(t *testing.T) {
 				if !d.IsFloat() && (strings.Contains(c.text, "softmax") || strings.Contains(c.text, "matmul")) {
 					continue
 				}
-				for _, width := range []int{2, 3, 8, 9, 15, 16, 17, 33, 64, 100} {
+				for _, width := range widths {
 					var places [2][]float64
 					for k := range n {
 						places[0], places[1] = append(places[0], float64(k*5%v)), append(places[1], float64(k*3/2%v))
@@ -221,5 +226,38 @@ func TestPickedColumns(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		release(in)
+	}
+}
+
+// TestSumsInOrder holds sums with rows of more than the cache has to the reference, and their steps to a copy and one more.
+func TestSumsInOrder(t *testing.T) {
+	const v, n, width = 9001, 9500, 40
+	for name, b := range Levels() {
+		for _, d := range []ir.DType{ir.F32, ir.I64} {
+			for _, op := range []string{`index_add(%t, 0, %i, %x)`, `scatter_reduce(%t, 0, expand(reshape(%i, [N,1]), [N,D]), %x, "sum")`} {
+				text := chosenText("return "+op, d, v, n, width)
+				var numbers [4][]float64
+				for k := range n * width {
+					numbers[0], numbers[1] = append(numbers[0], float64(k*7%11)), append(numbers[1], float64(k%13))
+				}
+				for k := range n {
+					numbers[2], numbers[3] = append(numbers[2], float64(k*k%v)), append(numbers[3], 0)
+				}
+				sameAsRef(t, b, text, 1e-6, numbers[0][:v*width], numbers[1], numbers[1][:width], numbers[2], numbers[3])
+				m, err := compile(b, program(t, text), backend.CompileOptions{Threads: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(m.plan.Steps) != 2 {
+					t.Errorf("%s: %d steps of %v", name, len(m.plan.Steps), d)
+				}
+				in := upload(t, b, m)
+				in[3].(interface{ Data() []byte }).Data()[8*9000+2] = 1
+				if _, err := m.Run(ctx, in, nil); !errors.Is(err, ir.ErrIndex) || !strings.Contains(err.Error(), "out of range for size 9001") {
+					t.Errorf("%s: %v", name, err)
+				}
+				release(in)
+			}
+		}
 	}
 }

@@ -187,7 +187,7 @@ var boolCombines = map[kernels.Combine]kernels.Combine{
 
 // lowerScatterReduce widens narrow floats, but for few that are added to many, and for whole rows.
 func lowerScatterReduce(c *call) {
-	if c.Str("reduce") == "sum" && c.Bool("include_self") && c.addsAsComputed() {
+	if c.Str("reduce") == "sum" && c.Bool("include_self") && (c.addsAsComputed() || c.addsInOrder()) {
 		return
 	}
 	c.Compute()
@@ -319,7 +319,7 @@ func selectElements[T strided.Bits](c *call, v plan.Value) {
 
 // lowerIndexAdd adds bools as integers: the sum is true if it is not 0.
 func lowerIndexAdd(c *call) {
-	if c.addsAsComputed() {
+	if c.addsAsComputed() || c.addsInOrder() {
 		return
 	}
 	c.Compute()

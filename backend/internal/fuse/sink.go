@@ -113,6 +113,19 @@ func (b *builder) sinkOperand(n int) int {
 	return to
 }
 
+// AddMoved returns the kernel by which in adds a value in memory, of dtype d, to the place of a sink; false if kernels can't.
+func AddMoved(in *graph.Instr, d ir.DType, s *Sink, src Value) (*Kernel, bool) {
+	w := &kernelWriter{}
+	w.begin()
+	w.store(1, w.apply(aten.Add, d, d, []loop.Value{w.load(1, d), w.load(0, d)}))
+	k := &Kernel{Loop: &w.k, Cost: w.cost, Instrs: []*graph.Instr{in}, Ordered: true, Args: []Arg{
+		{DType: d, Buf: src.Buf, View: src.View, Role: Input, ID: NoValue},
+		{DType: d, Buf: s.To.Buf, View: s.To.View, Role: Stored, ID: NoValue, By: 3, Size: s.By.Size, Step: s.By.Step, Chooser: in},
+		{DType: ir.I64, Buf: s.By.Index.Buf, View: s.By.Index.View, Role: StoredBy, ID: NoValue},
+	}}
+	return k, k.layOut(src.View.Dims[:src.View.Rank], [ir.MaxRank]bool{}, new(Slab[int]))
+}
+
 const (
 	keySum = 1 << iota
 	keyBy
