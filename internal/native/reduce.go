@@ -39,7 +39,7 @@ type reduction struct {
 	early bool
 	// paired says that vectors along columns are taken two at a time, so that a sum does not depend on how
 	// many copies its body has. Those of f32 are added up before they are made f64. Others have two
-	// accumulators: additions to one wait for each other longer than vectors take to load.
+	// accumulators: operations on one wait for each other longer than vectors take to load.
 	paired bool
 	arg    bool
 }
@@ -65,6 +65,7 @@ func (g *gen) newReduction(v loop.Value) *reduction {
 	case aten.Prod:
 		pair(numeric(d, aten.Mul))
 		r.double, r.early, r.identity = d == ir.F32, !d.IsFloat(), oneOf(d)
+		r.paired = d == ir.F64 && g.k.Axis != loop.Rows
 	case aten.Any, aten.All:
 		op := aten.Maximum
 		if in.Op == aten.All {

@@ -30,8 +30,9 @@ type Kernel struct {
 	// difference sets rows of dst, stride elements apart, to those of a tile less a row, so many vectors
 	// of 8 elements of each; nil if there is none. The tile has 32 columns.
 	difference func(dst *int32, stride int, tile, less *int32, rows, vectors int)
-	// fours packs n groups of four rows of 32 bytes, step bytes apart, into words; nil if there is none.
-	fours func(dst *uint32, src *byte, step, n int)
+	// fours packs n groups of four rows of 32 bytes, step bytes apart, into words; nil if there is none. The words of
+	// a group begin by bytes behind those of the one before.
+	fours func(dst *uint32, by int, src *byte, step, n int)
 }
 
 // Form is how many elements a word has.
@@ -222,11 +223,13 @@ func packQuads[T Integer](out []uint32, src []T, width, rows, k, base, step, kSt
 		return uint32(uint8(a)) | uint32(uint8(b))<<8 | uint32(uint8(c))<<16 | uint32(uint8(d))<<24 ^ flip
 	}
 	switch {
-	case step == 1 && width == 32 && rows == 32 && flip == 0 && k >= 4 && loops.fours != nil && unsafe.Sizeof(src[0]) == 1:
-		_ = src[base+(k/4*4-1)*kStep+rows-1]
-		loops.fours(&out[:k/4*width][0], (*byte)(unsafe.Pointer(&src[base])), kStep, k/4)
 	case step == 1:
-		for p := range k / 4 {
+		first := 0
+		if rows == width {
+			first = packFours(out, src[base:], width, k/4, kStep)
+			flipWords(out[:first*width], flip)
+		}
+		for p := first; p < k/4; p++ {
 			at := base + 4*p*kStep
 			x, y, z, w := src[at:][:rows], src[at+kStep:][:rows], src[at+2*kStep:][:rows], src[at+3*kStep:][:rows]
 			to := out[p*width:][:rows]
@@ -240,8 +243,13 @@ func packQuads[T Integer](out []uint32, src []T, width, rows, k, base, step, kSt
 	case kStep == 1 && k >= 4 && unsafe.Sizeof(src[0]) == 1:
 		for i := range rows {
 			from := unsafe.Slice((*byte)(unsafe.Pointer(&src[base+i*step:][:k][0])), k)
-			for at := i; len(from) >= 4; from, at = from[4:], at+width {
-				out[at] = binary.LittleEndian.Uint32(from) ^ flip
+			if i%2 == 0 && i+1 < rows {
+				next := unsafe.Slice((*byte)(unsafe.Pointer(&src[base+(i+1)*step:][:k][0])), k)
+				packTwo(out[i:], from, next, width, flip)
+			} else if i%2 == 0 {
+				for at := i; len(from) >= 4; from, at = from[4:], at+width {
+					out[at] = binary.LittleEndian.Uint32(from) ^ flip
+				}
 			}
 		}
 	default:
@@ -264,21 +272,58 @@ func packQuads[T Integer](out []uint32, src []T, width, rows, k, base, step, kSt
 	}
 }
 
+// packTwo packs two rows of equally many bytes into words that adjoin.
+func packTwo(out []uint32, x, y []byte, width int, flip uint32) {
+	const low = 1<<32 - 1
+	both := uint64(flip)<<32 | uint64(flip)
+	p, at := 0, 0
+	for ; p+8 <= len(x) && p+8 <= len(y); p, at = p+8, at+2*width {
+		a, b := binary.LittleEndian.Uint64(x[p:p+8]), binary.LittleEndian.Uint64(y[p:p+8])
+		first, second := (a&low|b<<32)^both, (a>>32|b&^low)^both
+		to, then := (*[2]uint32)(out[at:at+2]), (*[2]uint32)(out[at+width:at+width+2])
+		to[0], to[1] = uint32(first), uint32(first>>32)
+		then[0], then[1] = uint32(second), uint32(second>>32)
+	}
+	if p+4 <= len(x) && p+4 <= len(y) {
+		out[at], out[at+1] = binary.LittleEndian.Uint32(x[p:p+4])^flip, binary.LittleEndian.Uint32(y[p:p+4])^flip
+	}
+}
+
 // transposeWords sets words of out, width apart, to those of rows of bytes that are step words apart, so many words
-// each, and flips their bits where flip is the bias; it is 0 otherwise.
+// each, with a bias if flip is that.
 func transposeWords(out []uint32, width int, from []byte, step, rows, words int, flip uint32) {
 	dst := unsafe.Slice((*float32)(unsafe.Pointer(&out[0])), len(out))
 	src := unsafe.Slice((*float32)(unsafe.Pointer(&from[0])), len(from)/4)
 	gemm.Transpose(dst, width, src, step, rows, words)
-	if flip != bias {
-		return
-	}
-	for out = out[:words*width]; len(out) > 0; {
+	flipWords(out[:words*width], flip)
+}
+
+// flipWords adds the bias to words if flip is that, and nothing if it is 0.
+func flipWords(out []uint32, flip uint32) {
+	for flip == bias && len(out) > 0 {
 		n := min(len(out), len(biased))
 		part := unsafe.Slice((*byte)(unsafe.Pointer(&out[0])), 4*n)
 		subtle.XORBytes(part, part, unsafe.Slice((*byte)(unsafe.Pointer(&biased[0])), 4*n))
 		out = out[n:]
 	}
+}
+
+// packFours packs groups of four rows of so many bytes, step apart, by vectors, which are of 32 bytes: what they store
+// beyond a group is overwritten by the next ones. It returns how many groups it packs, from the first on.
+func packFours[T Integer](out []uint32, src []T, width, groups, step int) int {
+	if loops.fours == nil || unsafe.Sizeof(src[0]) != 1 || width > 32 {
+		return 0
+	}
+	n := groups - (31 / width)
+	if inside := (len(src) - 32) / step; inside < 4*n-1 {
+		n = (inside + 1) / 4
+	}
+	if n < 1 || len(src) < 32 {
+		return 0
+	}
+	_, _ = src[(4*n-1)*step+31], out[(n-1)*width+31]
+	loops.fours(&out[0], 4*width, (*byte)(unsafe.Pointer(&src[0])), step, n)
+	return n
 }
 
 func packPairs[T Integer](out []uint32, src []T, width, rows, k, base, step, kStep int) {

@@ -827,23 +827,24 @@ vector:
 	VZEROUPPER
 	RET
 
-// func foursAVX2(dst *uint32, src *byte, step int, n int)
+// func foursAVX2(dst *uint32, by int, src *byte, step int, n int)
 // Requires: AVX, AVX2
-TEXT ·foursAVX2(SB), NOSPLIT, $0-32
+TEXT ·foursAVX2(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ step+16(FP), DX
-	MOVQ n+24(FP), BX
+	MOVQ by+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ step+24(FP), BX
+	MOVQ n+32(FP), SI
 
 group:
-	VMOVDQU    (CX), Y0
-	ADDQ       DX, CX
-	VMOVDQU    (CX), Y1
-	ADDQ       DX, CX
-	VMOVDQU    (CX), Y2
-	ADDQ       DX, CX
-	VMOVDQU    (CX), Y3
-	ADDQ       DX, CX
+	VMOVDQU    (DX), Y0
+	ADDQ       BX, DX
+	VMOVDQU    (DX), Y1
+	ADDQ       BX, DX
+	VMOVDQU    (DX), Y2
+	ADDQ       BX, DX
+	VMOVDQU    (DX), Y3
+	ADDQ       BX, DX
 	VPUNPCKLBW Y1, Y0, Y4
 	VPUNPCKHBW Y1, Y0, Y0
 	VPUNPCKLBW Y3, Y2, Y1
@@ -860,8 +861,8 @@ group:
 	VMOVDQU    Y1, 64(AX)
 	VPERM2I128 $0x31, Y0, Y4, Y0
 	VMOVDQU    Y0, 96(AX)
-	ADDQ       $0x80, AX
-	DECQ       BX
+	ADDQ       CX, AX
+	DECQ       SI
 	JNZ        group
 	VZEROUPPER
 	RET

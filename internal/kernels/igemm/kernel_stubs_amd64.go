@@ -51,7 +51,7 @@ func longAVX2(depth int, a *int64, b *int64, c *int64)
 func differenceAVX2(dst *int32, stride int, tile *int32, less *int32, rows int, vectors int)
 
 // foursAVX2 packs n groups of four rows, step bytes apart, of 32 bytes each: a word of dst has the four bytes of a
-// column. n is above 0.
+// column, and those of a group begin by bytes behind those of the one before. n is above 0.
 //
 //go:noescape
-func foursAVX2(dst *uint32, src *byte, step int, n int)
+func foursAVX2(dst *uint32, by int, src *byte, step int, n int)

@@ -221,11 +221,11 @@ func difference() {
 
 // fours writes the packing of four rows of bytes into words of one column each.
 func fours() {
-	TEXT("foursAVX2", NOSPLIT, "func(dst *uint32, src *byte, step, n int)")
+	TEXT("foursAVX2", NOSPLIT, "func(dst *uint32, by int, src *byte, step, n int)")
 	Doc("foursAVX2 packs n groups of four rows, step bytes apart, of 32 bytes each: a word of dst has the four bytes of a",
-		"column. n is above 0.")
+		"column, and those of a group begin by bytes behind those of the one before. n is above 0.")
 	Pragma("noescape")
-	dst, src, step, n := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("step"), GP64()), Load(Param("n"), GP64())
+	dst, by, src, step, n := Load(Param("dst"), GP64()), Load(Param("by"), GP64()), Load(Param("src"), GP64()), Load(Param("step"), GP64()), Load(Param("n"), GP64())
 	Label("group")
 	var row [4]reg.VecVirtual
 	for i := range row {
@@ -252,7 +252,7 @@ func fours() {
 			VMOVDQU(v, Mem{Base: dst.(reg.Register), Disp: 64*half + 32*i})
 		}
 	}
-	ADDQ(Imm(128), dst)
+	ADDQ(by, dst)
 	DECQ(n)
 	JNZ(LabelRef("group"))
 	VZEROUPPER()
