@@ -88,7 +88,7 @@ const (
 	// copyRowCost is what it takes to copy a row, and copiedCost to copy an element and read it again.
 	copyRowCost, copiedCost = 0.6, 0.07
 	// mostPicked is how many elements each index picks at most that are moved one by one.
-	mostPicked = 8
+	mostPicked = 6
 	// lanes is how many elements a vector has, about.
 	lanes = 16
 )

@@ -22,10 +22,14 @@ func pick[T strided.Bits](a *apart, f *loop.Frame, operand unsafe.Pointer) {
 	row := func(r int) unsafe.Pointer { return unsafe.Add(f.Ptr[a.arg], r*a.width*a.size) }
 	for r := 0; r < f.Rows; {
 		from, done := unsafe.Add(operand, r*a.size), 0
-		if r+3 <= f.Rows { // several at a time, so that an index is looked at for all of them
+		switch left := f.Rows - r; { // several at a time, so that an index is looked at for all of them
+		case left == 3 || left > 4:
 			done = pickThree[T](at, row(r), row(r+1), row(r+2), from, size, step)
 			r += 3
-		} else {
+		case left > 1:
+			done = pickTwo[T](at, row(r), row(r+1), from, size, step)
+			r += 2
+		default:
 			done = pickOne[T](at, row(r), from, size, step)
 			r++
 		}
@@ -43,6 +47,18 @@ func pickThree[T strided.Bits](at []int64, x, y, z, from unsafe.Pointer, size ui
 		}
 		p, to := (*[3]T)(unsafe.Add(from, int(i)*step)), c*int(unsafe.Sizeof(*new(T)))
 		*(*T)(unsafe.Add(x, to)), *(*T)(unsafe.Add(y, to)), *(*T)(unsafe.Add(z, to)) = p[0], p[1], p[2]
+	}
+	return len(at)
+}
+
+// pickTwo is pickThree of two rows.
+func pickTwo[T strided.Bits](at []int64, x, y, from unsafe.Pointer, size uint64, step int) int {
+	for c, i := range at {
+		if uint64(i) >= size {
+			return c
+		}
+		p, to := (*[2]T)(unsafe.Add(from, int(i)*step)), c*int(unsafe.Sizeof(*new(T)))
+		*(*T)(unsafe.Add(x, to)), *(*T)(unsafe.Add(y, to)) = p[0], p[1]
 	}
 	return len(at)
 }
