@@ -103,3 +103,42 @@ func TestNewSizesComputeTheSame(t *testing.T) {
 		t.Error("no compilation had new sizes only")
 	}
 }
+
+// TestRepeatOfManyDimensions repeats more dimensions than are stretched together.
+func TestRepeatOfManyDimensions(t *testing.T) {
+	ctx := t.Context()
+	s := newSession(t)
+	for _, c := range []struct{ dims, repeats []int }{
+		{[]int{2, 3}, []int{2, 2}},
+		{[]int{2, 1, 3, 2, 2}, []int{2, 3, 1, 2, 2}},
+		{[]int{2, 1, 2, 1, 2, 1, 2, 2}, []int{2, 2, 2, 2, 2, 2, 2, 2}},
+		{[]int{3, 2, 2, 2, 1, 2}, []int{1, 2, 1, 2, 2, 2}},
+		{[]int{2, 2}, []int{2, 1, 3, 2, 2}},
+		{[]int{2, 3, 2}, []int{1, 0, 2}},
+		{[]int{}, []int{2, 3}},
+	} {
+		n := 1
+		for _, d := range c.dims {
+			n *= d
+		}
+		x := s.With().Arange(0, n, 1).Reshape(c.dims...)
+		y := x.Repeat(c.repeats...)
+		got, err := y.Int64s(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := y.Shape().Dims()
+		off := len(out) - len(c.dims)
+		for i, v := range got {
+			want, step := 0, 1
+			for d, rest := len(out)-1, i; d >= off; d-- {
+				want += rest % out[d] % c.dims[d-off] * step
+				step *= c.dims[d-off]
+				rest /= out[d]
+			}
+			if v != int64(want) {
+				t.Fatalf("%v repeated %v: element %d is %d, want %d", c.dims, c.repeats, i, v, want)
+			}
+		}
+	}
+}

@@ -251,8 +251,11 @@ func decomposeUnfold(b *Builder, a Args) []Value {
 	return []Value{b.Permute(x, perm...)}
 }
 
-// decomposeRepeat stretches one dimension after the other in a view of rank 3,
-// so that any rank will do.
+// stretchedTogether is how many dimensions are stretched in one view: each is two of its dimensions, and one has what
+// is before them.
+const stretchedTogether = (MaxRank - 1) / 2
+
+// decomposeRepeat stretches some dimensions together, from the last on, so that any rank will do.
 func decomposeRepeat(b *Builder, a Args) []Value {
 	x, repeats := a.In[0], a.Ints("repeats")
 	off := len(repeats) - x.Rank()
@@ -269,21 +272,42 @@ func decomposeRepeat(b *Builder, a Args) []Value {
 			dims[i] = x.Dim(i - off)
 		}
 	}
-	for i := len(dims) - 1; i >= 0; i-- {
-		if repeats[i] == 1 {
-			continue
-		}
-		outer, inner := 1, 1
-		for _, d := range dims[:i] {
-			outer *= d
-		}
-		for _, d := range dims[i:] {
-			inner *= d
-		}
-		x = b.Expand(b.Reshape(x, outer, 1, inner), outer, repeats[i], inner)
-		dims[i] *= repeats[i]
+	for left := len(dims); left > 0; {
+		x, left = b.stretch(x, dims, repeats, left)
 	}
 	return []Value{b.Call1(opReshape, []any{x, dims})}
+}
+
+// stretch repeats the last dimensions among the first left ones, some that are repeated and what is beside them, and
+// notes that in dims. It returns how many are left.
+func (b *Builder) stretch(x Value, dims, repeats []int, left int) (Value, int) {
+	size := func(dims []int) int {
+		n := 1
+		for _, d := range dims {
+			n *= d
+		}
+		return n
+	}
+	inner := size(dims[left:])
+	var once, often []int // from the last on
+	for ; left > 0; left-- {
+		r := repeats[left-1]
+		if r != 1 && len(once) == 2*stretchedTogether {
+			break
+		}
+		if inner *= dims[left-1]; r != 1 {
+			once, often, inner = append(once, inner, 1), append(often, inner, r), 1
+			dims[left-1] *= r
+		}
+	}
+	if once == nil {
+		return x, left
+	}
+	inner *= size(dims[:left])
+	once, often = append(once, inner), append(often, inner)
+	slices.Reverse(once)
+	slices.Reverse(often)
+	return b.Expand(b.Reshape(x, once...), often...), left
 }
 
 func decomposeRepeatInterleave(b *Builder, a Args) []Value {
