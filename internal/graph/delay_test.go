@@ -14,7 +14,7 @@ func TestDelay(t *testing.T) {
 		{"past a product", `%0 = exp(%w)  %1 = neg(%0)  %2 = matmul(%x, %w)  %3 = matmul(%1, %2)  return %3`, "matmul exp neg matmul"},
 		{"past a reduction", `%0 = exp(%w)  %1 = sum(%x, [1])  %2 = mul(%0, %1)  return %2`, "sum exp mul"},
 		{"to the first use", `%0 = exp(%w)  %1 = matmul(%x, %w)  %2 = matmul(%0, %1)  %3 = matmul(%0, %2)  return %3`, "matmul exp matmul matmul"},
-		{"of a view", `%0 = permute(%w, [1,0])  %1 = exp(%0)  %2 = permute(%1, [1,0])  %3 = matmul(%x, %w)  %4 = matmul(%2, %3)  return %4`, "permute matmul exp permute matmul"},
+		{"of a view", `%0 = permute(%w, [1,0])  %1 = exp(%0)  %2 = flip(%1, [0])  %3 = matmul(%x, %w)  %4 = matmul(%2, %3)  return %4`, "permute matmul exp flip matmul"},
 		{"not a result", `%0 = exp(%w)  %1 = matmul(%x, %w)  %2 = matmul(%0, %1)  return %2, %0`, "exp matmul matmul"},
 		{"not past pointwise ops", `%0 = exp(%w)  %1 = neg(%x)  %2 = mul(%0, %1)  return %2`, "exp neg mul"},
 		{"not of what is computed", `%0 = matmul(%x, %w)  %1 = exp(%0)  %2 = matmul(%x, %x)  %3 = matmul(%1, %2)  return %3`, "matmul exp matmul matmul"},

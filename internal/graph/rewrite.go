@@ -150,6 +150,7 @@ func init() {
 		{"cast-selected", castSelected},
 		{"gather-one", gatherOne},
 		{"reduce-permuted", reducePermuted},
+		{"permute-back", permuteBack},
 	}
 }
 
