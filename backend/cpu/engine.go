@@ -69,6 +69,10 @@ type engine struct {
 	together func(*loop.Kernel) bool
 	// whole reports whether there is code that goes over the columns of a kernel without a loop; nil: there is none.
 	whole func(*loop.Kernel) bool
+	// tall reports whether there is code that goes over the rows of a line of a kernel without a loop; nil: there is none.
+	tall func(*loop.Kernel) bool
+	// grouped reports whether there is code that finishes several lines of a kernel together; nil: there is none.
+	grouped func(*loop.Kernel) bool
 
 	templates *fuse.Templates
 	evictions atomic.Int64 // of codes

@@ -33,7 +33,7 @@ func (l *lowering) Kernel(k *fuse.Kernel) (emit func(), ok bool) {
 		own.Args = slices.Clone(own.Args)
 		k.Loop = &own
 	}
-	together := l.takeTogether(k)
+	together := l.takeTall(k) || l.takeTogether(k)
 	if !together {
 		n.apart = setApart(k)
 	}
@@ -42,6 +42,7 @@ func (l *lowering) Kernel(k *fuse.Kernel) (emit func(), ok bool) {
 	nest.Hint(k, l.Uses)
 	if !together {
 		l.takeWhole(k)
+		l.takeGrouped(k)
 	}
 	n.code, ok = l.engine.compile(k.Loop)
 	return n.emit, ok
@@ -49,6 +50,9 @@ func (l *lowering) Kernel(k *fuse.Kernel) (emit func(), ok bool) {
 
 // BriefKernels says that steps need no Kernel.
 func (*lowering) BriefKernels() {}
+
+// Reorders reports whether there are kernels that write results in another order than they read operands.
+func (l *lowering) Reorders() bool { return l.engine != nil }
 
 // ReadsSingly reports whether no vector gathers elements of a dtype.
 func (*lowering) ReadsSingly(d ir.DType) bool { return d.Size() < 4 }

@@ -13,6 +13,8 @@ func engineFor(isa native.ISA) *engine {
 	)
 	e.name = isa.String()
 	e.together = func(k *loop.Kernel) bool { return native.Short(k, isa) }
+	e.tall = func(k *loop.Kernel) bool { return native.Tall(k, isa) }
+	e.grouped = func(k *loop.Kernel) bool { return native.Grouped(k, isa) }
 	e.whole = func(k *loop.Kernel) bool { return native.Whole(k, isa) }
 	e.load = func(data []byte) (executable, error) { return native.Load(data) }
 	return e

@@ -64,6 +64,30 @@ func (l *lowering) takeWhole(k *fuse.Kernel) {
 	}
 }
 
+// mostGrouped is how many columns a row has at most of which several are finished together.
+const mostGrouped = 256
+
+// takeGrouped has a kernel whose lines are rows finish several of them together, if they are short and there is code for that.
+func (l *lowering) takeGrouped(k *fuse.Kernel) {
+	g := &k.Grid
+	if l.engine.grouped == nil || k.Loop.Axis != loop.Columns || k.Parts > 1 || g.Cols.N > mostGrouped || g.Rows.N < l.tune.together/2 {
+		return
+	}
+	k.Loop.Width = g.Cols.N
+	for i := range k.Loop.Args {
+		a := &k.Loop.Args[i]
+		a.RowStep, a.ColStep, a.Scratch = nearStep(g.Rows.Steps[i]), loop.Far, k.Args[i].Role == fuse.Scratch
+	}
+	if l.engine.grouped(k.Loop) {
+		return
+	}
+	k.Loop.Width = 0
+	for i := range k.Loop.Args {
+		a := &k.Loop.Args[i]
+		a.RowStep, a.ColStep, a.Scratch = 0, 0, false
+	}
+}
+
 // fewTogether reports whether few rows are taken together, too: a call has them of many grids, and they fill a
 // vector that has several.
 func fewTogether(g *fuse.Grid) bool {
@@ -77,4 +101,54 @@ func columnsAsRows(of *fuse.Grid) fuse.Grid {
 		g.Outer = append(slices.Clip(of.Outer), of.Rows)
 	}
 	return g
+}
+
+const (
+	// mostTall is how many rows there are at most of lines that are taken whole.
+	mostTall = 8
+	// mostNear is how far elements are apart at most whose places the code knows. Others are as the Frame says, so that
+	// the code serves all sizes.
+	mostNear = 16
+)
+
+func nearStep(step int) int32 {
+	if step < 0 || step > mostNear {
+		return loop.Far
+	}
+	return int32(step)
+}
+
+// takeTall has a kernel take its lines whole, if they are columns of few rows: those that are reduced, and others whose
+// elements adjoin. What an index picks of them is moved for a call. It changes nothing and returns false where there is no code for that.
+func (l *lowering) takeTall(k *fuse.Kernel) bool {
+	g := &k.Grid
+	if l.engine.tall == nil || k.Parts > 1 || g.Rows.N > mostTall || slices.ContainsFunc(k.Args, func(a fuse.Arg) bool { return a.Across }) {
+		return false
+	}
+	switch k.Loop.Axis {
+	case loop.Rows:
+	case loop.None:
+		adjoin := false
+		for i := range k.Args {
+			adjoin = adjoin || g.Rows.Steps[i] == 1 && g.Cols.Steps[i] == g.Rows.N
+		}
+		if !adjoin || g.Rows.N == 1 || g.Cols.N < 2*mostTogether {
+			return false
+		}
+	default:
+		return false
+	}
+	k.Loop.Height = g.Rows.N
+	for i := range k.Loop.Args {
+		a := &k.Loop.Args[i]
+		a.RowStep, a.ColStep = nearStep(g.Rows.Steps[i]), nearStep(g.Cols.Steps[i])
+	}
+	if l.engine.tall(k.Loop) {
+		return true
+	}
+	k.Loop.Height = 0
+	for i := range k.Loop.Args {
+		k.Loop.Args[i].RowStep, k.Loop.Args[i].ColStep = 0, 0
+	}
+	return false
 }

@@ -7,10 +7,10 @@ func (k *Kernel) Key() string {
 	b := make([]byte, 0, 64+16*len(k.Instrs))
 	b = append(b, byte(k.Axis)|flag(k.Planes)<<7, byte(len(k.Args)))
 	for _, a := range k.Args {
-		b = append(b, byte(a.DType), byte(a.Cols), flag(a.Write)|flag(a.Stream)<<1|flag(a.Ahead)<<2|flag(a.Moves)<<3, byte(a.By))
+		b = append(b, byte(a.DType), byte(a.Cols), flag(a.Write)|flag(a.Stream)<<1|flag(a.Ahead)<<2|flag(a.Moves)<<3|flag(a.Scratch)<<4, byte(a.By))
 	}
-	b = binary.AppendUvarint(b, uint64(k.Width))
-	if k.Width > 0 {
+	b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(k.Width)), uint64(k.Height))
+	if k.Width > 0 || k.Height > 0 {
 		for _, a := range k.Args {
 			b = binary.AppendVarint(binary.AppendVarint(b, int64(a.RowStep)), int64(a.ColStep))
 		}

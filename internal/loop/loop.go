@@ -21,6 +21,7 @@ package loop
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/ir"
@@ -73,8 +74,10 @@ type Arg struct {
 	// not in the cache and whose rows are much smaller than it. It is for kernels of several
 	// passes whose lines are rows, and needs Unit.
 	Ahead bool
+	// Scratch marks scratch of one line where several lines are finished together, each of which has its own then.
+	Scratch bool
 	// RowStep and ColStep are the strides in elements that the Frames of a kernel have of which rows are taken
-	// together.
+	// together, or that has a Height. Far is one that its code does not know.
 	RowStep, ColStep int32
 	// By, if not 0, is 1 more than the number of the operand that has an index for each row: each step of it is
 	// Frame.Step bytes further on. That operand is an I64 that is Fixed along columns and that no instruction
@@ -84,6 +87,9 @@ type Arg struct {
 	// Moves says that an operand with an index has a stride along rows besides; else that is 0.
 	Moves bool
 }
+
+// Far is a RowStep or ColStep that only the Frame has.
+const Far = math.MinInt32
 
 // Code says what an instruction does.
 type Code uint8
@@ -149,8 +155,11 @@ type Pass struct {
 type Kernel struct {
 	Axis Axis
 	// Width, if not 0, says that all calls have so many columns, so that rows may be taken together, for which
-	// Args have their steps, or without a loop over columns. What is computed is the same.
+	// Args have their steps, or without a loop over columns, or be finished together. What is computed is the same.
 	Width int
+	// Height, if not 0, says that all calls have so many rows, of kernels whose Axis is Rows, so that there is no
+	// loop over them, for which Args have their steps. What is computed is the same.
+	Height int
 	// Planes says that a call may have several grids, each at strides of its own from the one before.
 	Planes bool
 	Args   []Arg

@@ -16,7 +16,7 @@ var picks = map[int]x64.Op{2: x64.PERMT2W, 4: x64.PERMT2D, 8: x64.PERMT2Q}
 func (g *gen) joins(arg int) bool {
 	a := &g.k.Args[arg]
 	size := a.DType.Size()
-	return g.tail && g.behind && g.evex() && g.k.Axis != loop.Rows && a.Cols == loop.Unit && !a.Stream && size > 1 &&
+	return g.tail && g.behind && g.evex() && g.k.Axis != loop.Rows && !g.lines && a.Cols == loop.Unit && !a.Stream && size > 1 &&
 		int(g.vl(size)) == g.lanes*size && g.vl(size) >= 16
 }
 

@@ -81,6 +81,8 @@ type place struct {
 	row    int32   // its number
 	rest   bool    // it may not be there
 	free   bool    // the operand moves by a stride of its own, from column + disp
+	beyond int32   // of free ones: bytes from there
+	rows   int32   // the operand has moved by so many rows
 	mem    x64.Mem // where arg is negative
 }
 
@@ -109,6 +111,9 @@ type gen struct {
 	rows      x64.Reg   // rows still to do, NoReg if in memory
 
 	short  bool        // rows are taken several at a time
+	lines  bool        // lines are taken whole
+	tall   *tallRows   // of the block that is lowered then
+	group  *lineGroup  // lines are finished several at a time
 	tail   bool        // this region is for less than a vector
 	behind bool        // and may have a vector of the row before it
 	rest   bool        // this region is for the rows that are left, where rows are taken several at a time

@@ -38,7 +38,7 @@ func (g *gen) split(p *loop.Pass) *pass {
 	out := &pass{Pass: p}
 	for _, v := range p.Body {
 		in := &g.k.Instrs[v]
-		if g.k.Axis != loop.Rows && g.isUniform(in) {
+		if g.k.Axis != loop.Rows && !g.lines && g.isUniform(in) {
 			g.uniform[v] = true
 			if in.Code != loop.Const {
 				out.fixed = append(out.fixed, v)
@@ -183,7 +183,7 @@ func (g *gen) setTailMask() {
 // startTail lowers what the operations of a tail need. Lines along columns have the mask of AVX-512 already.
 func (g *gen) startTail() {
 	if g.evex() {
-		if g.k.Axis == loop.Rows {
+		if g.k.Axis == loop.Rows || g.lines {
 			g.scalar(g.setTailMask)
 		}
 		return

@@ -147,6 +147,10 @@ func (g *gen) wrap(d ir.DType, x val) val {
 func (g *gen) index() val {
 	unit, axis := g.unit, g.k.Axis
 	n := g.vl(8)
+	if g.tall != nil && axis == loop.Rows {
+		first := g.add(vop{op: x64.BROADCASTSD, len: n, dst: g.temp(n), mem: g.addr(place{arg: -1, mem: inFrame(frameFirst)})})
+		return g.op2(x64.PADDQ, n, first, g.konst(8, uint64(g.tall.row)))
+	}
 	if axis == loop.Rows {
 		unit = 0
 	}

@@ -59,19 +59,31 @@ func (g *gen) address(at addr) x64.Mem {
 		// RAX is the address of the first lane's element.
 		g.asm.Lea(x64.RAX, x64.At(column, p.disp))
 		g.asm.IMulLoad(x64.RAX, inFrame(frameCol+8*int32(p.arg)))
-		g.asm.Arith(x64.Add, x64.RAX, g.pointer(p.arg, x64.RBX))
-		return x64.At(x64.RAX, 0)
+		g.asm.Arith(x64.Add, x64.RAX, g.rowOf(p, x64.RBX))
+		return x64.At(x64.RAX, p.beyond)
 	}
 	if p.ends {
 		g.asm.MovLoad(x64.RAX, inFrame(frameCols))
 		size := g.k.Args[p.arg].DType.Size()
 		return x64.Mem{Base: g.pointer(p.arg, x64.RBX), Index: x64.RAX, Scale: uint8(size), Disp: int32(-g.lanes * size)}
 	}
-	m := x64.At(g.pointer(p.arg, x64.RAX), p.disp)
+	m := x64.At(g.rowOf(p, x64.RAX), p.disp)
 	if p.col {
 		m.Index, m.Scale = column, uint8(g.k.Args[p.arg].DType.Size())
 	}
 	return m
+}
+
+// rowOf is pointer, of the row that a place is in.
+func (g *gen) rowOf(p *place, scratch x64.Reg) x64.Reg {
+	first := g.pointer(p.arg, scratch)
+	if p.rows == 0 {
+		return first
+	}
+	g.asm.MovImm(x64.RDX, p.rows)
+	g.asm.IMulLoad(x64.RDX, inFrame(frameRow+8*int32(p.arg)))
+	g.asm.Arith(x64.Add, x64.RDX, first)
+	return x64.RDX
 }
 
 // pointer returns the register with an operand's row, which is scratch if it has
@@ -90,7 +102,10 @@ const bounce addr = 1
 // stride returns how an operand moves along the columns of this region. A Final
 // for a row or for everything is about one element.
 func (g *gen) stride(arg int) loop.Stride {
-	if g.final && g.k.Axis != loop.Rows {
+	switch {
+	case g.group != nil && g.group.finals && g.k.Args[arg].RowStep == 1:
+		return loop.Unit
+	case g.final && g.k.Axis != loop.Rows:
 		return loop.Fixed
 	}
 	return g.k.Args[arg].Cols
@@ -102,11 +117,20 @@ func (g *gen) element(arg int) addr {
 	if s, ok := g.rowsOf(arg); ok {
 		return g.part(arg, 0, &s)
 	}
-	return g.addr(place{arg: arg, col: true, disp: int32(g.unit * g.lanes * size)})
+	beyond, rows := g.rowBytes(arg)
+	return g.addr(place{arg: arg, col: true, disp: int32(g.unit*g.lanes*size) + beyond, rows: rows})
 }
 
 // read loads an operand.
 func (g *gen) read(arg int) val {
+	if g.keepsRows(arg) {
+		return g.readOnce(arg)
+	}
+	return g.readNow(arg)
+}
+
+// readNow loads an operand of the present row.
+func (g *gen) readNow(arg int) val {
 	d := g.k.Args[arg].DType
 	size := d.Size()
 	stride := g.stride(arg)
@@ -178,9 +202,10 @@ func (g *gen) gather(arg, size int) val {
 		mask = g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), b: m})
 	}
 	zero := g.konst(size, 0)
+	beyond, rows := g.rowBytes(arg)
 	return g.add(vop{
 		op: by(size, x64.PGATHERDD, x64.PGATHERDQ), len: n, dst: g.temp(n), t: zero, a: offsets, c: mask,
-		mem: g.addr(place{arg: arg, free: true, disp: int32(g.unit * g.lanes)}),
+		mem: g.addr(place{arg: arg, free: true, disp: int32(g.unit * g.lanes), rows: rows, beyond: beyond}),
 	})
 }
 
@@ -194,7 +219,8 @@ var (
 func (g *gen) readFixed(arg int, d ir.DType) val {
 	size := d.Size()
 	n := max(g.vl(size), 16)
-	v := g.add(vop{op: broadcasts[size], len: n, dst: g.temp(n), mem: g.addr(place{arg: arg})})
+	beyond, rows := g.rowBytes(arg)
+	v := g.add(vop{op: broadcasts[size], len: n, dst: g.temp(n), mem: g.addr(place{arg: arg, disp: beyond, rows: rows})})
 	return g.widen(d, v, 0)
 }
 
@@ -302,9 +328,13 @@ func (g *gen) write(arg int, v val) {
 	if d == ir.F8E4M3FN || d == ir.F8E5M2 {
 		fail("elements of %v", d)
 	}
+	stride := g.k.Args[arg].Cols
+	if g.tall != nil && !g.final && stride == loop.Free {
+		g.tall.write[arg] = append(g.tall.write[arg], v)
+		return
+	}
 	v = g.narrow(d, v)
 	whole := max(g.vl(size), 16)
-	stride := g.k.Args[arg].Cols
 	if s, ok := g.rowsOf(arg); ok {
 		if !s.packed() {
 			g.writeRows(arg, &s, v)
@@ -313,14 +343,18 @@ func (g *gen) write(arg int, v val) {
 		stride = loop.Unit
 	}
 	p := g.element(arg)
+	one := g.final && g.k.Axis != loop.Rows && g.group == nil
+	if g.group != nil && g.group.finals {
+		stride = loop.Unit
+	}
 	switch {
-	case g.final && g.k.Axis != loop.Rows && size >= 4:
+	case one && size >= 4:
 		op := x64.MOVDst
 		if size == 8 {
 			op = x64.MOVQst
 		}
 		g.add(vop{op: op, len: 16, b: v, mem: g.addr(place{arg: arg}), store: true})
-	case g.final && g.k.Axis != loop.Rows:
+	case one:
 		g.add(vop{op: x64.MOVUPSst, len: whole, b: v, mem: bounce, store: true})
 		g.scalar(func() { g.copyOne(arg, size) })
 	case stride == loop.Fixed:

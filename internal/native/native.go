@@ -201,20 +201,11 @@ func assemble(k *loop.Kernel, isa ISA, use func(text []byte) error) (spill int, 
 	g.asm.MovLoad(spillBase, inFrame(frameSpill))
 	g.asm.MovImm(x64.RAX, 0)
 	g.asm.MovStore(inSpill(atFault), x64.RAX)
-	g.planeLoop(func() {
-		switch {
-		case g.short:
-			g.alongShort(passes[0])
-		case k.Width > 0 && Whole(k, isa):
-			g.alongWhole(passes[0])
-		case k.Axis == loop.Rows:
-			g.alongRows(passes)
-		case k.Axis == loop.Both:
-			g.overAll(passes)
-		default:
-			g.alongColumns(passes)
-		}
-	})
+	if g.lines {
+		g.alongTall(passes)
+	} else {
+		g.planeLoop(func() { g.along(passes) })
+	}
 	if g.fenced {
 		g.asm.Sfence()
 	}
@@ -224,6 +215,24 @@ func assemble(k *loop.Kernel, isa ISA, use func(text []byte) error) (spill int, 
 	g.writePool()
 	g.room.code = finish(g.asm)
 	return int(g.slots), use(g.room.code)
+}
+
+// along emits one grid of a kernel.
+func (g *gen) along(passes []*pass) {
+	switch {
+	case g.short:
+		g.alongShort(passes[0])
+	case g.k.Width > 0 && Whole(g.k, g.isa):
+		g.alongWhole(passes[0])
+	case g.k.Width > 0 && Grouped(g.k, g.isa):
+		g.alongGroups(passes)
+	case g.k.Axis == loop.Rows:
+		g.alongRows(passes)
+	case g.k.Axis == loop.Both:
+		g.overAll(passes)
+	default:
+		g.alongColumns(passes)
+	}
 }
 
 // room is memory for what a kernel is lowered to, which one compilation leaves to the next: a graph of
@@ -293,7 +302,7 @@ func newGen(k *loop.Kernel, isa ISA) *gen {
 		g.tails[0] = g.newVal(vinfo{kind: home, mask: true, len: 2})
 		g.vals[g.tails[0]].pin = tailMask
 	}
-	g.wide, g.short = wideIn(k), k.Width > 0 && Short(k, isa)
+	g.wide, g.short, g.lines = wideIn(k), k.Width > 0 && Short(k, isa), k.Height > 0 && Tall(k, isa)
 	for i := range k.Instrs {
 		in := &k.Instrs[i]
 		g.indexed = g.indexed || in.Code == loop.Index || in.Op == aten.Argmax || in.Op == aten.Argmin

@@ -193,13 +193,46 @@ func (gs *Groups) Need(id graph.ID) {
 // is to compute it and nothing but that kernel and the present instruction uses it.
 // Whether that was done is seen by the Value's buffer when it has been Needed.
 func (gs *Groups) Place(id graph.ID, v Value) {
+	if gs.placeable(id) {
+		gs.places[id] = v
+	}
+}
+
+// PlaceInOrder asks, as Place does, for a value to be computed in a buffer of its own where its dimensions are in another
+// order in memory, if a kernel without reductions is to compute it from few operands of its size.
+func (gs *Groups) PlaceInOrder(id graph.ID, order []int) {
+	if !gs.placeable(id) || gs.pending[id].reduced || len(gs.pending[id].sinks) > 0 {
+		return
+	}
+	s, whole := gs.p.Shape(id), 0
+	for _, in := range gs.pending[id].inputs {
+		if gs.p.Shape(in).SameDims(s) {
+			whole++
+		}
+	}
+	if whole > mostReordered {
+		return
+	}
+	back := make([]int, len(order))
+	dims := make([]int, len(order))
+	for to, from := range order {
+		back[from], dims[to] = to, s.Dim(from)
+	}
+	gs.places[id] = Value{None, strided.Dense(dims).Permute(back)}
+}
+
+// mostReordered is how many operands are read in another order at most so that a result is written in order.
+const mostReordered = 2
+
+// placeable reports whether a kernel is to compute a value that nothing but that kernel and the present instruction uses.
+func (gs *Groups) placeable(id graph.ID) bool {
 	g := gs.pending[id]
 	if g == nil || g.nest == nil || g.statistic[id] || gs.uses.Kept[id] {
-		return
+		return false
 	}
 	users := gs.uses.Users[id]
 	if len(users) > 1 && g.reduced {
-		return // a later pass reads it where it would lie by itself
+		return false // a later pass reads it where it would lie by itself
 	}
 	outside := 0
 	for _, u := range users {
@@ -207,7 +240,5 @@ func (gs *Groups) Place(id graph.ID, v Value) {
 			outside++
 		}
 	}
-	if outside == 1 {
-		gs.places[id] = v
-	}
+	return outside == 1
 }

@@ -1,6 +1,8 @@
 package fuse
 
 import (
+	"slices"
+
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/strided"
@@ -57,7 +59,13 @@ func lay(kind loop.Axis, dims []int, mask [ir.MaxRank]bool, args []Arg, room *Sl
 	}
 	switch kind {
 	case loop.None:
-		g.Cols, g.Rows = take(false), take(false)
+		if k := inOrderOfResults(runs, args); k >= 0 {
+			g.Cols = runs[k]
+			runs = append(runs[:k:k], runs[k+1:]...)
+		} else {
+			g.Cols = take(false)
+		}
+		g.Rows = take(false)
 	case loop.Columns:
 		g.Cols, g.Rows = take(true), take(false)
 	case loop.Rows:
@@ -67,6 +75,27 @@ func lay(kind loop.Axis, dims []int, mask [ir.MaxRank]bool, args []Arg, room *Sl
 	}
 	g.Outer = runs
 	return g
+}
+
+// inOrderOfResults returns the number of the dimension along which all results adjoin in memory, or -1. Rows that an index
+// chooses stay rows.
+func inOrderOfResults(runs []Dim, args []Arg) int {
+	if slices.ContainsFunc(args, func(a Arg) bool { return a.By > 0 }) {
+		return -1
+	}
+	return slices.IndexFunc(runs, func(d Dim) bool {
+		results := 0
+		for i := range args {
+			if args[i].Role != Output {
+				continue
+			}
+			results++
+			if d.Steps[i] != 1 {
+				return false
+			}
+		}
+		return results > 0
+	})
 }
 
 // follows reports whether every operand that moves by before moves n times as

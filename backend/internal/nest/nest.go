@@ -58,7 +58,12 @@ func arg(n *loop.Nest, k *fuse.Kernel, i int) loop.NestArg {
 	na := loop.NestArg{Buf: a.Buf, Off: a.View.Offset * size, Row: k.Grid.Rows.Steps[i] * size, Col: k.Grid.Cols.Steps[i] * size}
 	if a.Role == fuse.Scratch {
 		na.Buf, na.Off, na.Col = loop.Private, n.Scratch, size
-		n.Scratch += (size*n.Cols + lineBytes - 1) &^ (lineBytes - 1)
+		line := (size*n.Cols + lineBytes - 1) &^ (lineBytes - 1)
+		if k.Loop.Args[i].Scratch {
+			na.Row = line
+			line *= lineElements
+		}
+		n.Scratch += line
 	}
 	if k.Loop.Args[i].Cols == loop.Unit {
 		na.Col = size

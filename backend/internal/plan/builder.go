@@ -33,6 +33,12 @@ type Brief interface {
 	Brief(op ir.Op) bool
 }
 
+// Reordering is an Emitter whose kernels write results with their dimensions in any order.
+type Reordering interface {
+	Emitter
+	Reorders() bool
+}
+
 // Builder knows where the values of a Program lie while an Emitter emits its steps. Emitters embed
 // it.
 type Builder struct {
@@ -60,6 +66,7 @@ type Builder struct {
 	inner     []bool
 	standIns  ir.StandIns // scratch of args
 	brief     func(op ir.Op) bool
+	reorders  bool  // the Emitter is Reordering
 	spare     *Call // of a Brief emitter: the memory of the next call, nil while that is in use
 	// LinesInPlace says that kernels compute what there is one of for each line in one thread, so that it
 	// may be written over what they read of the line.
@@ -139,6 +146,9 @@ func (b *Builder) Build(e Emitter, outputs []strided.View) error {
 	b.emitter = e
 	if q, ok := e.(Brief); ok {
 		b.brief, b.spare = q.Brief, &Call{b: b}
+	}
+	if q, ok := e.(Reordering); ok {
+		b.reorders = q.Reorders()
 	}
 	switch {
 	case b.follows != nil:

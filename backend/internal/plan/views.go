@@ -28,6 +28,9 @@ func (b *Builder) view(in *graph.Instr) Value {
 			return apart.As(s, view)
 		}
 	}
+	if in.Op == aten.Permute && b.reorders && b.Kept[in.Out] {
+		b.Groups.PlaceInOrder(in.Args[0], ir.PermuteDims(b.args(in)))
+	}
 	v := b.Computed(in.Args[0])
 	view := v.View
 	switch in.Op {
