@@ -70,6 +70,7 @@ func init() {
 		Category:  View,
 		Doc:       "self laid out repeats[i] times along each dimension; more repeats than dimensions make new first ones. ATen's repeat.",
 		Decompose: decomposeRepeat,
+		VJP:       repeatGradient,
 	})
 	register("repeat_interleave(Tensor self, int repeats, int? dim=None) -> Tensor", Spec{
 		Category: View,
@@ -308,6 +309,31 @@ func (b *Builder) stretch(x Value, dims, repeats []int, left int) (Value, int) {
 	slices.Reverse(once)
 	slices.Reverse(often)
 	return b.Expand(b.Reshape(x, once...), often...), left
+}
+
+// repeatGradient adds up the copies of one dimension after the other, from the first on: each sum goes over what lies
+// together.
+func repeatGradient(b *Builder, a Args, _, grad []Value) []Value {
+	g, x, repeats := grad[0], a.In[0], a.Ints("repeats")
+	dims := g.Shape().Dims()
+	for i, r := range repeats {
+		if r == 1 {
+			continue
+		}
+		dims[i] = 1
+		if k := i - len(repeats) + x.Rank(); k >= 0 {
+			dims[i] = x.Dim(k)
+		}
+		outer, inner := 1, 1
+		for _, d := range dims[:i] {
+			outer *= d
+		}
+		for _, d := range dims[i:] {
+			inner *= d
+		}
+		g = b.Sum(b.Reshape(g, outer, r, inner), []int{1}, false)
+	}
+	return []Value{b.Call1(opReshape, []any{g, x.Shape().Dims()})}
 }
 
 func decomposeRepeatInterleave(b *Builder, a Args) []Value {
