@@ -157,7 +157,7 @@ type Kernel struct {
 	// Width, if not 0, says that all calls have so many columns, so that rows may be taken together, for which
 	// Args have their steps, or without a loop over columns, or be finished together. What is computed is the same.
 	Width int
-	// Height, if not 0, says that all calls have so many rows, of kernels whose Axis is Rows, so that there is no
+	// Height, if not 0, says that all calls have so many rows, of kernels whose Axis is Rows or None, so that there is no
 	// loop over them, for which Args have their steps. What is computed is the same.
 	Height int
 	// Planes says that a call may have several grids, each at strides of its own from the one before.

@@ -18,7 +18,7 @@ func Of(k *fuse.Kernel, piece int) *loop.Nest {
 	if k.Loop.Axis == loop.None {
 		piece = min(piece, int(pieceNanos/max(k.Cost, 0.1)))
 	}
-	n := &loop.Nest{Rows: k.Grid.Rows.N, Cols: k.Grid.Cols.N, Units: cut(&k.Grid, k.Loop.Axis, k.Parts, piece)}
+	n := &loop.Nest{Rows: k.Grid.Rows.N, Cols: k.Grid.Cols.N, Units: cut(&k.Grid, k.Loop, k.Parts, piece)}
 	for _, o := range k.Grid.Outer {
 		n.Outer = append(n.Outer, o.N)
 	}
@@ -163,8 +163,12 @@ func streams(a *fuse.Arg, together int, uses *fuse.Uses) bool {
 }
 
 // cut cuts a grid into pieces of about the given number of elements.
-func cut(g *fuse.Grid, kind loop.Axis, parts, piece int) loop.Units {
+func cut(g *fuse.Grid, k *loop.Kernel, parts, piece int) loop.Units {
 	rows, cols := g.Rows.N, g.Cols.N
+	kind := k.Axis
+	if k.Height > 0 {
+		kind = loop.Rows // a call has all rows
+	}
 	u := loop.Units{Rows: 1, Cols: 1, RowSize: rows, ColSize: cols}
 	switch {
 	case rows*cols == 0:

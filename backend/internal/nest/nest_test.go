@@ -66,3 +66,19 @@ func TestCostlyPieces(t *testing.T) {
 		}
 	}
 }
+
+// TestTallUnits checks that a unit has all rows of lines that are taken whole, whatever their kernel reduces.
+func TestTallUnits(t *testing.T) {
+	for _, axis := range []loop.Axis{loop.None, loop.Rows} {
+		for _, cols := range []int{1, 31, 5_000, 70_001} {
+			k := &fuse.Kernel{
+				Loop: &loop.Kernel{Axis: axis, Height: 3, Args: make([]loop.Arg, 1)}, Args: make([]fuse.Arg, 1),
+				Grid: fuse.Grid{Rows: fuse.Dim{N: 3, Steps: []int{1}}, Cols: fuse.Dim{N: cols, Steps: []int{3}}},
+			}
+			u := Of(k, Piece).Units
+			if u.Rows != 1 || u.RowSize != 3 || u.Cols*u.ColSize < cols {
+				t.Errorf("axis %d, 3x%d: %+v", axis, cols, u)
+			}
+		}
+	}
+}
