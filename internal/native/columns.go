@@ -17,7 +17,6 @@ const mostNear = 8
 type columns struct {
 	step   int  // from one line to the next, in elements
 	adjoin bool // the elements of a line adjoin
-	lanes  int
 }
 
 func columnsOf(k *loop.Kernel, arg int) columns {
