@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/loris-ml/loris/backend/internal/fuse"
@@ -26,6 +27,25 @@ func TestColumnsMadeRows(t *testing.T) {
 		l := &lowering{engine: &journal{engine: &engine{together: func(*loop.Kernel) bool { return true }}}, tune: tuning{together: 32}}
 		if got := l.takeTogether(k); got != c.want || (k.Grid.Rows.N == 100) != c.want {
 			t.Errorf("%s: taken together %v, %d rows", c.name, got, k.Grid.Rows.N)
+		}
+	}
+}
+
+// TestFewRowsAcross holds results in another order than that of their rows, of fewer rows than a vector has, against the
+// reference: lanes of rows that there are not must not be taken for those of others.
+func TestFewRowsAcross(t *testing.T) {
+	for _, s := range [][3]int{{1, 2, 2}, {1, 3, 2}, {1, 2, 3}, {500, 3, 2}, {500, 2, 3}, {300, 5, 2}, {40, 3, 4}, {40, 4, 8}} {
+		var x []float64
+		for i := range s[0] * s[1] * s[2] {
+			x = append(x, float64(i%37)/8)
+		}
+		text := fmt.Sprintf(`program @p {
+			%%x = parameter "x" : f32[%d,%d,%d]
+			%%a = sin(%%x)
+			return permute(add(%%a, 1.5), [0,2,1]), %%a
+		}`, s[0], s[1], s[2])
+		for _, b := range []*Backend{New(), Split(New())} {
+			sameAsRef(t, b, text, 1e-5, x)
 		}
 	}
 }

@@ -97,7 +97,20 @@ func (s *lanesOfRows) fits(size int) bool {
 	if size < 4 {
 		return !s.write && s.vectors == 1
 	}
-	return s.vectors <= mostVectors
+	return s.vectors <= mostVectors && (!s.write || s.apart())
+}
+
+// apart reports whether no two lanes are of one element. Where columns are fewer elements apart than there are rows in a
+// vector, the lanes of rows that a call does not have are those of others that it has.
+func (s *lanesOfRows) apart() bool {
+	seen := map[int]bool{}
+	for l := range s.rows * s.width {
+		if seen[s.at(l)] {
+			return false
+		}
+		seen[s.at(l)] = true
+	}
+	return true
 }
 
 // at is where the element of a lane lies, counted from the first.
