@@ -199,14 +199,18 @@ func (gs *Groups) Place(id graph.ID, v Value) {
 }
 
 // PlaceInOrder asks, as Place does, for a value to be computed in a buffer of its own where its dimensions are in another
-// order in memory, if a kernel without reductions is to compute it from few operands of its size.
+// order in memory, if a kernel without reductions is to compute it from few operands of its size. A result whose elements
+// are narrower than theirs is copied in less time than they are read in another order.
 func (gs *Groups) PlaceInOrder(id graph.ID, order []int) {
 	if !gs.placeable(id) || gs.pending[id].reduced || len(gs.pending[id].sinks) > 0 {
 		return
 	}
 	s, whole := gs.p.Shape(id), 0
 	for _, in := range gs.pending[id].inputs {
-		if gs.p.Shape(in).SameDims(s) {
+		if x := gs.p.Shape(in); x.SameDims(s) {
+			if x.DType().Size() > s.DType().Size() {
+				return
+			}
 			whole++
 		}
 	}
