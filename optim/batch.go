@@ -123,10 +123,7 @@ func (o *Optimizer) updateAll(list []param, in []*loris.Tensor, where bool) (nex
 	for i, p := range list {
 		was := in[len(next) : len(next)+1+len(p.slots)]
 		for k, t := range o.updateOne(&p, was, grads[i], factors) {
-			if ok != nil {
-				t = loris.Where(ok, t, was[k])
-			}
-			next = append(next, t)
+			next = append(next, either(ok, t, was[k]))
 		}
 	}
 	return next
@@ -150,12 +147,12 @@ func (o *Optimizer) updateOne(p *param, was []*loris.Tensor, g *loris.Tensor, fa
 	return append([]*loris.Tensor{cast(next, dtype)}, state...)
 }
 
-// either is next where ok is nil or true, and the variable's value elsewhere.
-func either(ok, next *loris.Tensor, v *loris.Variable) *loris.Tensor {
+// either is next where ok is nil or true, and was elsewhere.
+func either(ok, next, was *loris.Tensor) *loris.Tensor {
 	if ok == nil {
 		return next
 	}
-	return loris.Where(ok, next, v.ValueIn(next.Session()))
+	return loris.Where(ok, next, was)
 }
 
 func cast(t *loris.Tensor, d loris.DType) *loris.Tensor {

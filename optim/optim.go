@@ -278,8 +278,9 @@ func (o *Optimizer) factors(session *loris.Session, ok *loris.Tensor) factorsOf 
 	}
 	switch {
 	case o.stepVar != nil:
-		step := o.stepVar.ValueIn(session).Add(1)
-		o.stepVar.Assign(either(ok, step, o.stepVar))
+		was := o.stepVar.ValueIn(session)
+		step := was.Add(1)
+		o.stepVar.Assign(either(ok, step, was))
 		rate, at := o.rate(session), step.Cast(loris.F64)
 		for i, g := range o.groups {
 			lr := rate

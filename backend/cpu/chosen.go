@@ -112,12 +112,5 @@ func (l *lowering) Chooses(c fuse.Chosen, cols int, nanos float64, inLine bool) 
 // MoveChosen emits the copy of a value that is not in memory.
 func (l *lowering) MoveChosen(in *graph.Instr, to plan.Value, from fuse.Chosen) bool {
 	k, ok := fuse.MoveChosen(in, to.DType(), to.Value, from)
-	if !ok {
-		return false
-	}
-	emit, ok := l.Kernel(k)
-	if ok {
-		emit()
-	}
-	return ok
+	return ok && l.emitKernel(k)
 }

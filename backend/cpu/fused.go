@@ -74,9 +74,11 @@ func (l *lowering) move(in *graph.Instr, dst, src plan.Value) bool {
 		return false
 	}
 	k, ok := fuse.Move(in, src.DType(), dst.Value, src.Value)
-	if !ok {
-		return false
-	}
+	return ok && l.emitKernel(k)
+}
+
+// emitKernel emits a kernel as a step by itself. It reports whether there is code for it.
+func (l *lowering) emitKernel(k *fuse.Kernel) bool {
 	emit, ok := l.Kernel(k)
 	if ok {
 		emit()

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"math"
 	"slices"
 
 	"github.com/loris-ml/loris/backend/internal/fuse"
@@ -30,19 +29,25 @@ func (l *lowering) takeTogether(k *fuse.Kernel) bool {
 	for i := range k.Loop.Args {
 		a, row, col := &k.Loop.Args[i], g.Rows.Steps[i], g.Cols.Steps[i]
 		if k.Args[i].Role == fuse.Scratch || row != int(int16(row)) || col != int(int16(col)) {
-			row = math.MinInt32 // too far for rows to be in a few vectors
+			row = loop.Far // than that rows are in a few vectors
 		}
 		a.RowStep, a.ColStep = int32(row), int32(col)
 	}
 	if !l.engine.together(k.Loop) {
 		k.Loop.Width = width
-		for i := range k.Loop.Args {
-			k.Loop.Args[i].RowStep, k.Loop.Args[i].ColStep = 0, 0
-		}
+		forgetSteps(k.Loop)
 		return false
 	}
 	k.Grid = g
 	return true
+}
+
+// forgetSteps undoes what a kernel was told of where rows and columns lie.
+func forgetSteps(k *loop.Kernel) {
+	for i := range k.Args {
+		a := &k.Args[i]
+		a.RowStep, a.ColStep, a.Scratch = 0, 0, false
+	}
 }
 
 // mostWhole is how many columns a row has at most that is taken whole.
@@ -82,10 +87,7 @@ func (l *lowering) takeGrouped(k *fuse.Kernel) {
 		return
 	}
 	k.Loop.Width = 0
-	for i := range k.Loop.Args {
-		a := &k.Loop.Args[i]
-		a.RowStep, a.ColStep, a.Scratch = 0, 0, false
-	}
+	forgetSteps(k.Loop)
 }
 
 // fewTogether reports whether few rows are taken together, too: a call has them of many grids, and they fill a
@@ -147,8 +149,6 @@ func (l *lowering) takeTall(k *fuse.Kernel) bool {
 		return true
 	}
 	k.Loop.Height = 0
-	for i := range k.Loop.Args {
-		k.Loop.Args[i].RowStep, k.Loop.Args[i].ColStep = 0, 0
-	}
+	forgetSteps(k.Loop)
 	return false
 }

@@ -56,14 +56,7 @@ func (c *call) addsInOrder() bool {
 	}
 	sink := &fuse.Sink{ID: c.Instr.Args[2], Sum: true}
 	c.setSink(sink, index)
-	k, ok := fuse.AddMoved(c.Instr, c.In[0].DType(), sink, c.Operands[2].Value)
-	if ok {
-		var emit func()
-		if emit, ok = c.l.Kernel(k); ok {
-			emit()
-		}
-	}
-	if !ok {
+	if k, ok := fuse.AddMoved(c.Instr, c.In[0].DType(), sink, c.Operands[2].Value); !ok || !c.l.emitKernel(k) {
 		c.l.Store(sink)
 	}
 	return true

@@ -31,23 +31,18 @@ func (s *Session) Update(key any, n int, variable func(int) *Variable, in []*Ten
 	}
 }
 
-// stripesOfAll returns the stripes of n variables of the session's executor; false if one is of another or nil.
-func (s *Session) stripesOfAll(n int, variable func(int) *Variable) (set stripeSet, ok bool) {
+// eachHeld calls f with n variables of the session's executor while it is locked and their stripes are held for
+// writing, until f returns false. It returns how many f took: none if the session is traced or closed.
+func (s *Session) eachHeld(n int, variable func(int) *Variable, f func(i int, v *Variable) bool) int {
+	var set stripeSet
 	for i := range n {
 		v := variable(i)
 		if v == nil || v.s.core != s.core {
-			return 0, false
+			return 0
 		}
 		set |= v.stripe()
 	}
-	return set, true
-}
-
-// valuesOf is Variable.Value of n variables under one taking of the locks. It stops at the first for which it needs
-// more than their stripes, and returns its number.
-func (s *Session) valuesOf(n int, variable func(int) *Variable, dst []Tensor) int {
-	set, ok := s.stripesOfAll(n, variable)
-	if !ok || s.core.closed.Load() {
+	if s.core.closed.Load() {
 		return 0
 	}
 	s.lock()
@@ -57,32 +52,28 @@ func (s *Session) valuesOf(n int, variable func(int) *Variable, dst []Tensor) in
 	}
 	defer s.core.changing(set).release()
 	for i := range n {
-		if !variable(i).giveSeen(s, &dst[i], true) {
+		if !f(i, variable(i)) {
 			return i
 		}
 	}
 	return n
 }
 
+// valuesOf is Variable.Value of n variables under one taking of the locks. It stops at the first for which it needs
+// more than their stripes, and returns its number.
+func (s *Session) valuesOf(n int, variable func(int) *Variable, dst []Tensor) int {
+	return s.eachHeld(n, variable, func(i int, v *Variable) bool { return v.giveSeen(s, &dst[i], true) })
+}
+
 // assignOwn is Variable.Assign of pending tensors of the session to its own variables under one taking of the
 // locks. It stops at the first for which that is not enough, and returns its number.
 func (s *Session) assignOwn(n int, variable func(int) *Variable, ts []*Tensor) int {
-	set, ok := s.stripesOfAll(n, variable)
-	if !ok || s.core.closed.Load() {
-		return 0
-	}
-	s.lock()
-	defer s.unlock()
-	if s.tracing != nil || s.bodies > 0 || s.marking || s.using != nil {
-		return 0
-	}
-	defer s.core.changing(set).release()
-	for i, t := range ts {
-		v := variable(i)
-		if v.s != s || t.s != s || t.data != nil || t.stale() || t.dead() || t.shape() != v.shape {
-			return i
+	return s.eachHeld(n, variable, func(i int, v *Variable) bool {
+		t := ts[i]
+		if s.bodies > 0 || s.marking || s.using != nil || v.s != s || t.s != s || t.data != nil || t.stale() || t.dead() || t.shape() != v.shape {
+			return false
 		}
 		v.assignIn(s, t)
-	}
-	return n
+		return true
+	})
 }

@@ -282,14 +282,7 @@ func decomposeRepeat(b *Builder, a Args) []Value {
 // stretch repeats the last dimensions among the first left ones, some that are repeated and what is beside them, and
 // notes that in dims. It returns how many are left.
 func (b *Builder) stretch(x Value, dims, repeats []int, left int) (Value, int) {
-	size := func(dims []int) int {
-		n := 1
-		for _, d := range dims {
-			n *= d
-		}
-		return n
-	}
-	inner := size(dims[left:])
+	inner := numelOf(dims[left:])
 	var once, often []int // from the last on
 	for ; left > 0; left-- {
 		r := repeats[left-1]
@@ -304,7 +297,7 @@ func (b *Builder) stretch(x Value, dims, repeats []int, left int) (Value, int) {
 	if once == nil {
 		return x, left
 	}
-	inner *= size(dims[:left])
+	inner *= numelOf(dims[:left])
 	once, often = append(once, inner), append(often, inner)
 	slices.Reverse(once)
 	slices.Reverse(often)
@@ -324,14 +317,7 @@ func repeatGradient(b *Builder, a Args, _, grad []Value) []Value {
 		if k := i - len(repeats) + x.Rank(); k >= 0 {
 			dims[i] = x.Dim(k)
 		}
-		outer, inner := 1, 1
-		for _, d := range dims[:i] {
-			outer *= d
-		}
-		for _, d := range dims[i:] {
-			inner *= d
-		}
-		g = b.Sum(b.Reshape(g, outer, r, inner), []int{1}, false)
+		g = b.Sum(b.Reshape(g, numelOf(dims[:i]), r, numelOf(dims[i:])), []int{1}, false)
 	}
 	return []Value{b.Call1(opReshape, []any{g, x.Shape().Dims()})}
 }
@@ -349,13 +335,7 @@ func decomposeRepeatInterleave(b *Builder, a Args) []Value {
 	if ok {
 		dims = AtLeast1D(x.Shape()).Dims()
 	}
-	outer, inner := 1, 1
-	for _, d := range dims[:dim+1] {
-		outer *= d
-	}
-	for _, d := range dims[dim+1:] {
-		inner *= d
-	}
+	outer, inner := numelOf(dims[:dim+1]), numelOf(dims[dim+1:])
 	x = b.Expand(b.Reshape(x, outer, 1, inner), outer, n, inner)
 	dims[dim] *= n
 	return []Value{b.Call1(opReshape, []any{x, dims})}

@@ -121,9 +121,7 @@ func (g *gen) alongGroups(passes []*pass) {
 		if len(finals[i]) > 0 {
 			g.takePointers(l.first, true)
 			a.MovLoad(x64.RBX, inSpill(atRows))
-			a.MovImm(x64.RAX, -1)
-			a.(*x64.Asm).Bzhi(x64.RAX, x64.RAX, x64.RBX)
-			g.setMask()
+			g.maskFirst()
 			g.flush(finals[i])
 			g.setTailMask()
 		}

@@ -16,21 +16,11 @@ import (
 // against the kernel that finishes each by itself, which gives the same bits.
 func groupCompare(t *testing.T, k *loop.Kernel, fill looptest.Fill, ulps float64, rows int, seed uint64) {
 	t.Helper()
-	grouped, err := Compile(k, AVX512)
-	if err != nil {
-		t.Fatalf("%v\n%v", err, k)
-	}
-	plain := *k
-	plain.Width = 0
-	single, err := Compile(&plain, AVX512)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rng := rand.New(rand.NewPCG(seed, uint64(rows)))
-	var frames [3]loop.Frame
-	var data [3][][]byte
+	alone := *k
+	alone.Width = 0
+	w := threeWays{rng: rand.New(rand.NewPCG(seed, uint64(rows))), fill: fill}
+	defer w.free()
 	for i, a := range k.Args {
-		size := a.DType.Size()
 		col, step := 1, k.Width+3
 		switch {
 		case a.Cols == loop.Fixed:
@@ -38,33 +28,14 @@ func groupCompare(t *testing.T, k *loop.Kernel, fill looptest.Fill, ulps float64
 		case a.Cols == loop.Free:
 			col, step = 3, 3*k.Width+2
 		}
-		n := ((rows-1)*step + (k.Width-1)*col + 1) * size
+		n := (rows-1)*step + (k.Width-1)*col + 1
 		if a.Scratch {
-			n = max(n, 20*step*size)
+			n = max(n, 20*step)
 		}
-		first := guardedMemory(n)
-		defer freeGuarded(first)
-		for at := 0; at < n; at += size {
-			fill(rng, i, a.DType, first[at:])
-		}
-		for side := range frames {
-			mem := first
-			if side > 0 {
-				mem = append(make([]byte, 0, n+64*size), first...)
-			}
-			data[side] = append(data[side], mem)
-			f := &frames[side]
-			f.Ptr[i], f.Row[i], f.Col[i] = unsafe.Pointer(&mem[0]), step*size, col*size
-		}
+		w.operand(i, a.DType, n, step, col)
 	}
-	for side := range frames {
-		f := &frames[side]
-		f.Rows, f.Cols, f.First = rows, k.Width, 5
-		f.Spill = looptest.Aligned(max(grouped.SpillBytes(), single.SpillBytes()))
-	}
-	grouped.Run(&frames[0])
-	loop.Eval(k, &frames[1])
-	single.Run(&frames[2])
+	w.run(t, k, &alone, rows, k.Width)
+	data := &w.data
 	for i, a := range k.Args {
 		size := a.DType.Size()
 		for at := 0; a.Write && !a.Scratch && at < len(data[0][i]); at += size {

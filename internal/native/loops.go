@@ -175,9 +175,14 @@ func (g *gen) bodyOf(p *pass, folds [][][]val) {
 // setTailMask emits what sets the mask of a tail, with AVX-512.
 func (g *gen) setTailMask() {
 	g.asm.MovLoad(x64.RBX, inSpill(atTail))
+	g.maskFirst()
+}
+
+// maskFirst emits what makes the mask of a tail that of as many lanes as RBX says, from the first on.
+func (g *gen) maskFirst() {
 	g.asm.MovImm(x64.RAX, -1)
 	g.asm.(*x64.Asm).Bzhi(x64.RAX, x64.RAX, x64.RBX)
-	g.asm.Vec(x64.Inst{Op: x64.KMOVWr, Len: 16, Reg: tailMask, V: x64.NoReg, RM: x64.RAX})
+	g.setMask()
 }
 
 // startTail lowers what the operations of a tail need. Lines along columns have the mask of AVX-512 already.

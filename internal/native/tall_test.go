@@ -3,7 +3,6 @@ package native
 import (
 	"math/rand/v2"
 	"testing"
-	"unsafe"
 
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
@@ -60,45 +59,15 @@ func tallSteps(height, cols int) (in, out []steps) {
 // its rows, which gives the same bits.
 func tallCompare(t *testing.T, k *loop.Kernel, by []steps, fill looptest.Fill, ulps float64, cols int, seed uint64) {
 	t.Helper()
-	whole, err := Compile(k, AVX512)
-	if err != nil {
-		t.Fatalf("%v\n%v", err, k)
-	}
-	plain := *k
-	plain.Height = 0
-	loops, err := Compile(&plain, AVX512)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rng := rand.New(rand.NewPCG(seed, uint64(cols)))
-	var frames [3]loop.Frame
-	var data [3][][]byte
+	alone := *k
+	alone.Height = 0
+	w := threeWays{rng: rand.New(rand.NewPCG(seed, uint64(cols))), fill: fill}
+	defer w.free()
 	for i, a := range k.Args {
-		size := a.DType.Size()
-		n := ((k.Height-1)*by[i].row + (cols-1)*by[i].col + 1) * size
-		first := guardedMemory(n)
-		defer freeGuarded(first)
-		for at := 0; at < n; at += size {
-			fill(rng, i, a.DType, first[at:])
-		}
-		for side := range frames {
-			mem := first
-			if side > 0 {
-				mem = append(make([]byte, 0, n+64*size), first...)
-			}
-			data[side] = append(data[side], mem)
-			f := &frames[side]
-			f.Ptr[i], f.Row[i], f.Col[i] = unsafe.Pointer(&mem[0]), by[i].row*size, by[i].col*size
-		}
+		w.operand(i, a.DType, (k.Height-1)*by[i].row+(cols-1)*by[i].col+1, by[i].row, by[i].col)
 	}
-	for side := range frames {
-		f := &frames[side]
-		f.Rows, f.Cols, f.First = k.Height, cols, 5
-		f.Spill = looptest.Aligned(max(whole.SpillBytes(), loops.SpillBytes()))
-	}
-	whole.Run(&frames[0])
-	loop.Eval(k, &frames[1])
-	loops.Run(&frames[2])
+	w.run(t, k, &alone, k.Height, cols)
+	frames, data := &w.frames, &w.data
 	g := looptest.Grid{Rows: k.Height, Cols: cols, Data: [2][][]byte{data[0], data[1]}, Frame: [2]loop.Frame{frames[0], frames[1]}}
 	if why := g.Compare(k, ulps); why != "" {
 		t.Fatalf("height %d: %s", k.Height, why)

@@ -351,20 +351,25 @@ func (b *builder) beside(d ir.DType, v Value) Value {
 	if step := v.View.Strides[last]; uses < apartUses || step == 0 || step == 1 {
 		return v
 	}
-	var order, back []int
+	var order []int
 	for i := range dims {
 		if i != last {
 			order = append(order, i)
 		}
 	}
 	order = append(order, last)
-	back = make([]int, len(order))
+	v = b.gs.b.Copy(d, Value{v.Buf, once.Permute(order)})
+	v.View = v.View.Permute(inverseOf(order)).Expand(dims)
+	return v
+}
+
+// inverseOf returns the order of dimensions that undoes another.
+func inverseOf(order []int) []int {
+	back := make([]int, len(order))
 	for to, from := range order {
 		back[from] = to
 	}
-	v = b.gs.b.Copy(d, Value{v.Buf, once.Permute(order)})
-	v.View = v.View.Permute(back).Expand(dims)
-	return v
+	return back
 }
 
 // statisticOperand returns the number of a value from outside that an op on row

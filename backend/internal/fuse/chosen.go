@@ -60,8 +60,8 @@ func (gs *Groups) choose(g *group) {
 	if gs.chooser == nil || g.nest == nil {
 		return
 	}
-	operands, nanos := len(g.inputs)+len(g.kept)+g.results+3*len(g.sinks), gs.nanos(g)
-	ids := slices.Clone(g.inputs)
+	operands := len(g.inputs) + len(g.kept) + g.results + 3*len(g.sinks)
+	ids := slices.Clip(g.inputs)
 	for _, s := range g.sinks {
 		if gs.pending[s.ID] != g && !slices.Contains(ids, s.ID) {
 			ids = append(ids, s.ID)
@@ -72,7 +72,7 @@ func (gs *Groups) choose(g *group) {
 		if !ok || operands == loop.MaxArgs {
 			continue
 		}
-		if c, ok = g.fitsRows(c); !ok || !gs.chooser.Chooses(c, g.rowLength(c), nanos, gs.inLine(g)) {
+		if c, ok = g.fitsRows(c); !ok || !gs.chooser.Chooses(c, g.rowLength(c), gs.nanos(g), gs.inLine(g)) {
 			continue
 		}
 		if g.chosen == nil {

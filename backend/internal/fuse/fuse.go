@@ -217,12 +217,11 @@ func (gs *Groups) PlaceInOrder(id graph.ID, order []int) {
 	if whole > mostReordered {
 		return
 	}
-	back := make([]int, len(order))
 	dims := make([]int, len(order))
 	for to, from := range order {
-		back[from], dims[to] = to, s.Dim(from)
+		dims[to] = s.Dim(from)
 	}
-	gs.places[id] = Value{None, strided.Dense(dims).Permute(back)}
+	gs.places[id] = Value{None, strided.Dense(dims).Permute(inverseOf(order))}
 }
 
 // mostReordered is how many operands are read in another order at most so that a result is written in order.

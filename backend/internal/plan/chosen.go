@@ -125,12 +125,8 @@ func (b *Builder) viewOfChosen(in *graph.Instr) bool {
 		switch in.Op {
 		case aten.Reshape:
 			return v.Reshape(s.Dims())
-		case aten.Permute:
-			return v.Permute(ir.PermuteDims(b.args(in))), true
-		case aten.Expand:
-			return v.Expand(s.Dims()), true
-		case aten.Flip:
-			return v.Flip(ir.FlipDims(b.args(in))), true
+		case aten.Permute, aten.Expand, aten.Flip:
+			return b.reordered(in, v), true
 		}
 		return v, false
 	})

@@ -20,6 +20,18 @@ func IsView(op ir.Op) bool {
 	return false
 }
 
+// reordered returns what a permute, an expand or a flip makes of a view.
+func (b *Builder) reordered(in *graph.Instr, v strided.View) strided.View {
+	switch in.Op {
+	case aten.Permute:
+		return v.Permute(ir.PermuteDims(b.args(in)))
+	case aten.Expand:
+		return v.Expand(b.Program.Shape(in.Out).Dims())
+	default:
+		return v.Flip(ir.FlipDims(b.args(in)))
+	}
+}
+
 // view returns the result of an op that makes a view of its operand.
 func (b *Builder) view(in *graph.Instr) Value {
 	s := b.Program.Shape(in.Out)
@@ -45,14 +57,10 @@ func (b *Builder) view(in *graph.Instr) Value {
 			}
 		}
 		return b.reshape(in, v, s)
-	case aten.Permute:
-		view = view.Permute(ir.PermuteDims(b.args(in)))
-	case aten.Expand:
-		view = view.Expand(s.Dims())
+	case aten.Permute, aten.Expand, aten.Flip:
+		view = b.reordered(in, view)
 	case aten.Slice:
 		view = view.Slice(ir.SliceBounds(b.args(in)))
-	case aten.Flip:
-		view = view.Flip(ir.FlipDims(b.args(in)))
 	case aten.Unfold:
 		if view.Transposed() { // by squares once, in place of once for each window
 			v = b.Copied(in, v)
