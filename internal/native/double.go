@@ -33,6 +33,16 @@ func onDoubles(f, f64 func(g *gen, x []val) val) emitters {
 	}}
 }
 
+// inWidth makes the emitter of a function from one on f32 and one on f64.
+func inWidth(f func(g *gen, x val) val, f64 func(g *gen, x []val) val) emitters {
+	return emitters{f: func(g *gen, w int, x []val) val {
+		if w == 8 {
+			return f64(g, x)
+		}
+		return f(g, x[0])
+	}}
+}
+
 // rare returns the rows of these functions.
 func rare() map[ir.Op]emitters {
 	one := func(f func(g *gen, x val) val) func(g *gen, x []val) val {
@@ -42,16 +52,24 @@ func rare() map[ir.Op]emitters {
 	for op, f := range map[ir.Op]func(g *gen, x []val) val{
 		aten.Sinh: one((*gen).sinh), aten.Cosh: one((*gen).cosh),
 		aten.Acosh:  one((*gen).acosh),
-		aten.Atan:   one(func(g *gen, x val) val { return g.arctan(x, atanP) }),
-		aten.Asin:   one((*gen).asin),
-		aten.Acos:   one((*gen).acos),
 		aten.Atan2:  func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP) },
-		aten.Erfc:   one(func(g *gen, x val) val { return g.erfc(x, &erfcP) }),
 		aten.Erfinv: one(func(g *gen, x val) val { return g.erfinv(x, erfinvP) }),
 		aten.Pow:    func(g *gen, x []val) val { return g.pow(x[0], x[1]) },
 	} {
 		rows[op] = onDoubles(f, wide[op])
 	}
+	for op, f := range map[ir.Op]func(g *gen, x val) val{
+		aten.Atan: (*gen).atan32, aten.Asin: (*gen).asin32, aten.Acos: (*gen).acos32, aten.Erfc: (*gen).erfc32,
+	} {
+		rows[op] = inWidth(f, wide[op])
+	}
+	erfinv := rows[aten.Erfinv].f
+	rows[aten.Erfinv] = emitters{f: func(g *gen, w int, x []val) val {
+		if w == 4 && g.evex() {
+			return g.erfinv32(x[0])
+		}
+		return erfinv(g, w, x)
+	}}
 	pow := rows[aten.Pow]
 	pow.i, pow.wrap = powInt, true
 	rows[aten.Pow] = pow
@@ -60,42 +78,14 @@ func rare() map[ir.Op]emitters {
 	return rows
 }
 
-// asinP is (asin √z - √z)/√z³ for z up to 1/4.
-var asinP = []float64{0.16666666666738633, 0.07499999953429712, 0.044642906474584965, 0.030379945210024933, 0.022412417726695433,
-	0.016902683886393575, 0.01686409027396012, 0.001067506315036312, 0.02834674523183333}
-
-// asinHalf returns the mask of lanes with a > 1/2, and asin a, in those lanes half of acos a, for the
-// absolute value a of the argument: 40 bits. Above 1 it is NaN.
-func (g *gen) asinHalf(a val) (large, y val) {
-	const w = 8
-	large = g.cmpF(w, cmpGT, a, g.num(w, 0.5))
-	z := g.blend(w, large, g.half(g.subF(w, g.num(w, 1), a)), g.mulF(w, a, a))
-	s := g.blend(w, large, g.sqrt(z), a)
-	return large, g.mulAdd(w, g.mulF(w, g.poly(w, z, asinP), z), s, s)
-}
-
-func (g *gen) asin(x val) val {
-	large, y := g.asinHalf(g.abs(8, x))
-	y = g.blend(8, large, g.subF(8, g.num(8, math.Pi/2), g.addF(8, y, y)), y)
-	return g.signed(8, y, g.sign(8, x))
-}
-
-func (g *gen) acos(x val) val {
-	large, y := g.asinHalf(g.abs(8, x))
-	twice := g.addF(8, y, y)
-	left := g.cmpF(8, cmpLT, x, g.konst(8, 0))
-	far := g.blend(8, left, g.subF(8, g.num(8, math.Pi), twice), twice)
-	return g.blend(8, large, far, g.subF(8, g.num(8, math.Pi/2), g.signed(8, y, g.sign(8, x))))
-}
-
 // arctan, arcsin and arccos take the polynomial for atan.
 func (g *gen) arctan(x val, p []float64) val {
-	return g.signed(8, g.atan(g.abs(8, x), g.num(8, 1), p), g.sign(8, x))
+	return g.signedAs(8, g.atan(g.abs(8, x), g.num(8, 1), p), x)
 }
 
 func (g *gen) arcsin(x val, p []float64) val {
 	a := g.abs(8, x)
-	return g.signed(8, g.atan(a, g.legOf(a), p), g.sign(8, x))
+	return g.signedAs(8, g.atan(a, g.legOf(a), p), x)
 }
 
 func (g *gen) arccos(x val, p []float64) val {
@@ -144,7 +134,7 @@ func (g *gen) atan2(y, x val, p []float64) val {
 	a := g.atan(g.abs(w, y), g.abs(w, x), p)
 	left := g.cmpI(8, intLT, x, g.konst(8, 0)) // the sign bit, of -0 too
 	a = g.blend(w, left, g.subF(w, g.num(w, math.Pi), a), a)
-	a = g.signed(w, a, g.sign(w, y))
+	a = g.signedAs(w, a, y)
 	return g.blend(w, g.cmpF(w, cmpUNORD, x, y), g.num(w, math.NaN()), a)
 }
 
@@ -152,7 +142,7 @@ func (g *gen) sinh(x val) val {
 	e := g.expm1(8, g.abs(8, x))
 	// e + e/(e+1), in which an infinity stays one.
 	q := g.div(8, g.atMost(8, e, 0x1p1000), g.addF(8, g.atMost(8, e, 0x1p1000), g.num(8, 1)))
-	return g.signed(8, g.half(g.addF(8, e, q)), g.sign(8, x))
+	return g.signedAs(8, g.half(g.addF(8, e, q)), x)
 }
 
 func (g *gen) cosh(x val) val {

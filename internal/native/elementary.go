@@ -127,6 +127,18 @@ func (g *gen) signed(w int, x, s val) val {
 	return g.op2(by(w, x64.PORD, x64.PORQ), g.vl(w), x, s)
 }
 
+// signedAs gives x, which is not negative, the sign of another value.
+func (g *gen) signedAs(w int, x, of val) val {
+	if !g.evex() {
+		return g.signed(w, x, g.sign(w, of))
+	}
+	n := g.vl(w)
+	return g.add(vop{op: by(w, x64.PTERNLOGD, x64.PTERNLOGQ), len: n, dst: g.temp(n), t: x, a: of, b: g.signBit(w), imm: orBoth})
+}
+
+// orBoth has a ternary operation be x | y&z.
+const orBoth = 0xf8
+
 // reduced returns k, the integer next to x/ln 2, r = x - k·ln 2, and t, whose
 // low bits are k.
 func (g *gen) reduced(f *format, x val) (k, r, t val) {
@@ -228,7 +240,7 @@ func (g *gen) expm1(w int, x val) val {
 	p := g.expm1Small(f, r, f.em1Q)
 	s := g.powerOf(f, t, -1)
 	e := g.mulAdd(w, p, s, g.subF(w, s, g.num(w, 0.5)))
-	return g.signed(w, g.addF(w, e, e), g.sign(w, x))
+	return g.signedAs(w, g.addF(w, e, e), x)
 }
 
 func (g *gen) magicBits(f *format) uint64 {
@@ -247,7 +259,7 @@ func (g *gen) tanh(w int, x val) val {
 	p := g.expm1Small(f, r, f.em1Q)
 	s := g.powerOf(f, t, 0)
 	e := g.mulAdd(w, p, s, g.subF(w, s, g.num(w, 1)))
-	return g.signed(w, g.ratio(w, e, 2, e), g.sign(w, x))
+	return g.signedAs(w, g.ratio(w, e, 2, e), x)
 }
 
 // sigmoid is 1/(1 + e⁻ᵃ) for positive x and e⁻ᵃ/(1 + e⁻ᵃ) for negative, a = |x|:

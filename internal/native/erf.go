@@ -66,7 +66,7 @@ func (g *gen) erf(w int, x val) val {
 		p = g.mulAdd(w, p, h, look(i))
 	}
 	near := g.blend(w, g.cmpF(w, cmpEQ, k, g.konst(w, 0)), h, look(0))
-	return g.signed(w, g.mulAdd(w, p, h, near), g.sign(w, x))
+	return g.signedAs(w, g.mulAdd(w, p, h, near), x)
 }
 
 // coefficients returns a function that gives each lane the element of a row of a table that the low 4 bits of t
@@ -97,5 +97,20 @@ func (g *gen) coefficients(name string, table [][16]float32, t val) func(row int
 		}
 		low := half(0)
 		return g.blend(4, high, half(8), low)
+	}
+}
+
+// coefficients32 is coefficients for tables of 32, which the low 5 bits of t count, with AVX-512.
+func (g *gen) coefficients32(name string, table [][32]float32, t val) func(row int) val {
+	part := func(row, from int) val {
+		lanes := make([]int, 16)
+		for i, x := range table[row][from : from+16] {
+			lanes[i] = int(math.Float32bits(x))
+		}
+		return g.lanesOf(fmt.Sprintf("%s %d from %d", name, row, from), 4, lanes...)
+	}
+	return func(row int) val {
+		// Also where there are less than 16 lanes: half of a table is as long.
+		return g.add(vop{op: x64.PERMT2D, len: 64, dst: g.temp(64), t: part(row, 0), a: t, b: part(row, 16)})
 	}
 }

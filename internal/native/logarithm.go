@@ -177,7 +177,7 @@ func (g *gen) asinh(w int, x val) val {
 	root := g.op1(by(w, x64.SQRTPS, x64.SQRTPD), g.vl(w), g.addF(w, square, one))
 	t := g.addF(w, a, g.div(w, square, g.addF(w, one, root)))
 	y := g.addF(w, g.log1p(w, g.blend(w, large, a, t)), g.pick2(w, large, math.Ln2))
-	return g.signed(w, y, g.sign(w, x))
+	return g.signedAs(w, y, x)
 }
 
 // atanh is ½·log1p t, t = 2a/(1-a), with the sign of x. Of what rounding t loses, an f32 needs the first
@@ -193,7 +193,7 @@ func (g *gen) atanh(w int, x val) val {
 		inside := g.cmpF(w, cmpLT, a, one) // elsewhere the result is not finite, and the rest not a number
 		y = g.blend(w, inside, g.addF(w, y, g.div(w, rest, g.addF(w, one, a))), y)
 	}
-	return g.signed(w, g.mulF(w, y, g.num(w, 0.5)), g.sign(w, x))
+	return g.signedAs(w, g.mulF(w, y, g.num(w, 0.5)), x)
 }
 
 // inversePower is 2⁻ᵉ for an exponent that is a float; 0 where that would be

@@ -83,7 +83,13 @@ func (g *gen) expHalfSquare(f *format, a val) val {
 	half := g.mulF(w, a, g.num(w, 0.5))
 	square := g.mulF(w, half, a)
 	lost := g.fma(by(w, x64.FMSUB213PS, x64.FMSUB213PD), g.vl(w), half, a, square)
-	k, r, t := g.reduced(f, g.subF(w, g.konst(w, 0), square))
-	p := g.addF(w, g.expm1Small(f, g.subF(w, r, lost), f.expQ), g.num(w, 1))
+	return g.expMinus(f, square, lost)
+}
+
+// expMinus is exp(-x) for an x that is the sum of two floats, and in range.
+func (g *gen) expMinus(f *format, x, rest val) val {
+	w := f.w
+	k, r, t := g.reduced(f, g.subF(w, g.konst(w, 0), x))
+	p := g.addF(w, g.expm1Small(f, g.subF(w, r, rest), f.expQ), g.num(w, 1))
 	return g.scaled(f, p, k, t)
 }

@@ -23,7 +23,7 @@ func (g *gen) fmod(w int, x, y val) val {
 	}
 	rest = g.blend(w, g.cmpF(w, cmpLT, rest, zero), g.addF(w, rest, b), rest)
 	rest = g.blend(w, g.and(finite, g.cmpF(w, cmpEQ, b, inf)), r, rest)
-	return g.signed(w, rest, g.sign(w, x))
+	return g.signedAs(w, rest, x)
 }
 
 // restStep is by what a divisor grows from one level to the one above, of which there are restLevels

@@ -71,6 +71,11 @@ const (
 	FIXUPIMMPS
 	GETMANTPD
 	RCP14PS
+	RCP14PD
+	RSQRT14PS
+	RSQRT14PD
+	PTERNLOGD
+	PTERNLOGQ
 	BLENDVPS
 	BLENDVPD
 	PBLENDMD
@@ -219,8 +224,10 @@ var ops = [numOps]enc{
 	GETEXPPS: {"getexpps", 1, 2, 0x42, 0, 0, 4, 0, onlyEVEX}, GETEXPPD: {"getexppd", 1, 2, 0x42, 0, 1, 8, 0, onlyEVEX},
 	GETMANTPS: {"getmantps", 1, 3, 0x26, 0, 0, 4, 0, onlyEVEX | hasImm}, GETMANTPD: {"getmantpd", 1, 3, 0x26, 0, 1, 8, 0, onlyEVEX | hasImm},
 	FIXUPIMMPS: {"fixupimmps", 1, 3, 0x54, 0, 0, 4, 0, onlyEVEX | hasImm},
-	RCP14PS:    {"rcp14ps", 1, 2, 0x4c, 0, 0, 4, 0, onlyEVEX},
-	BLENDVPS:   {"blendvps", 1, 3, 0x4a, 0, 0, 0, 0, onlyVEX | hasImm}, BLENDVPD: {"blendvpd", 1, 3, 0x4b, 0, 0, 0, 0, onlyVEX | hasImm},
+	RCP14PS:    {"rcp14ps", 1, 2, 0x4c, 0, 0, 4, 0, onlyEVEX}, RCP14PD: {"rcp14pd", 1, 2, 0x4c, 0, 1, 8, 0, onlyEVEX},
+	RSQRT14PS: {"rsqrt14ps", 1, 2, 0x4e, 0, 0, 4, 0, onlyEVEX}, RSQRT14PD: {"rsqrt14pd", 1, 2, 0x4e, 0, 1, 8, 0, onlyEVEX},
+	PTERNLOGD: {"pternlogd", 1, 3, 0x25, 0, 0, 4, 0, onlyEVEX | hasImm}, PTERNLOGQ: {"pternlogq", 1, 3, 0x25, 0, 1, 8, 0, onlyEVEX | hasImm},
+	BLENDVPS: {"blendvps", 1, 3, 0x4a, 0, 0, 0, 0, onlyVEX | hasImm}, BLENDVPD: {"blendvpd", 1, 3, 0x4b, 0, 0, 0, 0, onlyVEX | hasImm},
 	PBLENDMD: {"pblendmd", 1, 2, 0x64, 0, 0, 4, 0, onlyEVEX}, PBLENDMQ: {"pblendmq", 1, 2, 0x64, 0, 1, 8, 0, onlyEVEX},
 
 	CVTDQ2PS:  {"cvtdq2ps", 0, 1, 0x5b, 0, 0, 4, 0, 0},

@@ -109,6 +109,10 @@ func singles(add func(text string, in Inst)) {
 	add("vextracti64x4 $1, %zmm4, %ymm12", Inst{Op: EXTRACTI64X4, Len: 64, EVEX: true, Reg: 4, V: NoReg, RM: 12, Imm: 1})
 	add("vgetmantps $2, %zmm4, %zmm12", Inst{Op: GETMANTPS, Len: 64, EVEX: true, Reg: 12, V: NoReg, RM: 4, Imm: 2})
 	add("vfixupimmps $0, (%r12){1to16}, %zmm4, %zmm12", Inst{Op: FIXUPIMMPS, Len: 64, EVEX: true, Reg: 12, V: 4, Bcast: true, Mem: &Mem{Base: R12, Index: NoReg}})
+	add("vpternlogq $0xf8, (%r12){1to8}, %zmm24, %zmm12", Inst{Op: PTERNLOGQ, Len: 64, EVEX: true, Reg: 12, V: 24, Bcast: true, Mem: &Mem{Base: R12, Index: NoReg}, Imm: 0xf8})
+	for _, op := range []Op{RCP14PS, RCP14PD, RSQRT14PS, RSQRT14PD} {
+		add("v"+op.Name()+" %zmm9, %zmm22", Inst{Op: op, Len: 64, EVEX: true, Reg: 22, V: NoReg, RM: 9})
+	}
 	add("vcvttsd2si (%r10,%rcx,2), %rax", Inst{Op: CVTTSD2SI, Len: 16, Reg: RAX, V: NoReg, Mem: m})
 	add("vpermq $8, %ymm4, %ymm12", Inst{Op: PERMQ, Len: 32, Reg: 12, V: NoReg, RM: 4, Imm: 8})
 	add("vpermq %zmm3, %zmm22, %zmm12", Inst{Op: PERMQV, Len: 64, EVEX: true, Reg: 12, V: 22, RM: 3})
