@@ -3201,16 +3201,13 @@ vector:
 	RET
 
 // func lineSinglesAVX2(dst *float32, places *[8]float64, start float64, step float64, by float64, n int)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX
 TEXT ·lineSinglesAVX2(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         places+8(FP), CX
-	MOVSD        start+16(FP), X0
-	VBROADCASTSD X0, Y0
-	MOVSD        step+24(FP), X1
-	VBROADCASTSD X1, Y1
-	MOVSD        by+32(FP), X2
-	VBROADCASTSD X2, Y2
+	VBROADCASTSD start+16(FP), Y0
+	VBROADCASTSD step+24(FP), Y1
+	VBROADCASTSD by+32(FP), Y2
 	MOVQ         n+40(FP), DX
 	VMOVUPD      (CX), Y3
 	VMOVUPD      32(CX), Y4
@@ -3233,16 +3230,13 @@ vector:
 	RET
 
 // func lineDoublesAVX2(dst *float64, places *[8]float64, start float64, step float64, by float64, n int)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX
 TEXT ·lineDoublesAVX2(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         places+8(FP), CX
-	MOVSD        start+16(FP), X0
-	VBROADCASTSD X0, Y0
-	MOVSD        step+24(FP), X1
-	VBROADCASTSD X1, Y1
-	MOVSD        by+32(FP), X2
-	VBROADCASTSD X2, Y2
+	VBROADCASTSD start+16(FP), Y0
+	VBROADCASTSD step+24(FP), Y1
+	VBROADCASTSD by+32(FP), Y2
 	MOVQ         n+40(FP), DX
 	VMOVUPD      (CX), Y3
 	VMOVUPD      32(CX), Y4

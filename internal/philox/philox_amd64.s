@@ -3,40 +3,35 @@
 #include "textflag.h"
 
 // func uniformAVX512(dst *float32, n int, seed uint64, offset uint64, block uint64, bits int)
-// Requires: AVX, AVX512F, SSE2
+// Requires: AVX, AVX512F
 TEXT ·uniformAVX512(SB), NOSPLIT, $320-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         n+8(FP), CX
 	MOVQ         block+32(FP), DX
-	MOVQ         DX, X0
-	VPBROADCASTQ X0, Z0
+	VPBROADCASTQ DX, Z0
 	VPADDQ       orderAVX512<>+0(SB), Z0, Z0
 	MOVQ         offset+24(FP), DX
 	MOVQ         DX, BX
 	SHRQ         $0x20, BX
-	MOVQ         DX, X1
-	VPBROADCASTQ X1, Z1
+	VPBROADCASTQ DX, Z1
 	VMOVUPS      Z1, (SP)
-	MOVQ         BX, X1
-	VPBROADCASTQ X1, Z1
+	VPBROADCASTQ BX, Z1
 	VMOVUPS      Z1, 64(SP)
 	MOVQ         seed+16(FP), DX
 	MOVQ         DX, BX
 	SHRQ         $0x20, BX
-	MOVQ         DX, X1
-	VPBROADCASTQ X1, Z1
+	VPBROADCASTQ DX, Z1
 	VMOVUPS      Z1, 128(SP)
-	MOVQ         BX, X1
-	VPBROADCASTQ X1, Z1
+	VPBROADCASTQ BX, Z1
 	VMOVUPS      Z1, 192(SP)
 	MOVQ         bits+40(FP), DX
 	MOVQ         $0x0000000000000020, BX
 	SUBQ         DX, BX
-	MOVQ         BX, X1
+	VMOVQ        BX, X1
 	MOVQ         $0x000000000000007f, BX
 	SUBQ         DX, BX
 	SHLQ         $0x17, BX
-	MOVQ         BX, X2
+	VMOVQ        BX, X2
 	VPBROADCASTD X2, Z2
 	VMOVUPS      Z2, 256(SP)
 
@@ -460,31 +455,26 @@ DATA weyl1AVX512<>+56(SB)/8, $0x00000000bb67ae85
 GLOBL weyl1AVX512<>(SB), RODATA|NOPTR, $64
 
 // func wordsAVX512(dst *uint64, n int, seed uint64, offset uint64, block uint64)
-// Requires: AVX, AVX512F, SSE2
+// Requires: AVX, AVX512F
 TEXT ·wordsAVX512(SB), NOSPLIT, $256-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         n+8(FP), CX
 	MOVQ         block+32(FP), DX
-	MOVQ         DX, X0
-	VPBROADCASTQ X0, Z0
+	VPBROADCASTQ DX, Z0
 	VPADDQ       orderAVX512<>+0(SB), Z0, Z0
 	MOVQ         offset+24(FP), DX
 	MOVQ         DX, BX
 	SHRQ         $0x20, BX
-	MOVQ         DX, X1
-	VPBROADCASTQ X1, Z1
+	VPBROADCASTQ DX, Z1
 	VMOVUPS      Z1, (SP)
-	MOVQ         BX, X1
-	VPBROADCASTQ X1, Z1
+	VPBROADCASTQ BX, Z1
 	VMOVUPS      Z1, 64(SP)
 	MOVQ         seed+16(FP), DX
 	MOVQ         DX, BX
 	SHRQ         $0x20, BX
-	MOVQ         DX, X1
-	VPBROADCASTQ X1, Z1
+	VPBROADCASTQ DX, Z1
 	VMOVUPS      Z1, 128(SP)
-	MOVQ         BX, X1
-	VPBROADCASTQ X1, Z1
+	VPBROADCASTQ BX, Z1
 	VMOVUPS      Z1, 192(SP)
 
 loop:
@@ -1475,40 +1465,40 @@ loop:
 	RET
 
 // func uniformAVX2(dst *float32, n int, seed uint64, offset uint64, block uint64, bits int)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·uniformAVX2(SB), NOSPLIT, $160-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         n+8(FP), CX
 	MOVQ         block+32(FP), DX
-	MOVQ         DX, X0
+	VMOVQ        DX, X0
 	VPBROADCASTQ X0, Y0
 	VPADDQ       orderAVX2<>+0(SB), Y0, Y0
 	MOVQ         offset+24(FP), DX
 	MOVQ         DX, BX
 	SHRQ         $0x20, BX
-	MOVQ         DX, X1
+	VMOVQ        DX, X1
 	VPBROADCASTQ X1, Y1
 	VMOVUPS      Y1, (SP)
-	MOVQ         BX, X1
+	VMOVQ        BX, X1
 	VPBROADCASTQ X1, Y1
 	VMOVUPS      Y1, 32(SP)
 	MOVQ         seed+16(FP), DX
 	MOVQ         DX, BX
 	SHRQ         $0x20, BX
-	MOVQ         DX, X1
+	VMOVQ        DX, X1
 	VPBROADCASTQ X1, Y1
 	VMOVUPS      Y1, 64(SP)
-	MOVQ         BX, X1
+	VMOVQ        BX, X1
 	VPBROADCASTQ X1, Y1
 	VMOVUPS      Y1, 96(SP)
 	MOVQ         bits+40(FP), DX
 	MOVQ         $0x0000000000000020, BX
 	SUBQ         DX, BX
-	MOVQ         BX, X1
+	VMOVQ        BX, X1
 	MOVQ         $0x000000000000007f, BX
 	SUBQ         DX, BX
 	SHLQ         $0x17, BX
-	MOVQ         BX, X2
+	VMOVQ        BX, X2
 	VPBROADCASTD X2, Y2
 	VMOVUPS      Y2, 128(SP)
 
@@ -1782,30 +1772,30 @@ DATA weyl1AVX2<>+24(SB)/8, $0x00000000bb67ae85
 GLOBL weyl1AVX2<>(SB), RODATA|NOPTR, $32
 
 // func wordsAVX2(dst *uint64, n int, seed uint64, offset uint64, block uint64)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX, AVX2
 TEXT ·wordsAVX2(SB), NOSPLIT, $128-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         n+8(FP), CX
 	MOVQ         block+32(FP), DX
-	MOVQ         DX, X0
+	VMOVQ        DX, X0
 	VPBROADCASTQ X0, Y0
 	VPADDQ       orderAVX2<>+0(SB), Y0, Y0
 	MOVQ         offset+24(FP), DX
 	MOVQ         DX, BX
 	SHRQ         $0x20, BX
-	MOVQ         DX, X1
+	VMOVQ        DX, X1
 	VPBROADCASTQ X1, Y1
 	VMOVUPS      Y1, (SP)
-	MOVQ         BX, X1
+	VMOVQ        BX, X1
 	VPBROADCASTQ X1, Y1
 	VMOVUPS      Y1, 32(SP)
 	MOVQ         seed+16(FP), DX
 	MOVQ         DX, BX
 	SHRQ         $0x20, BX
-	MOVQ         DX, X1
+	VMOVQ        DX, X1
 	VPBROADCASTQ X1, Y1
 	VMOVUPS      Y1, 64(SP)
-	MOVQ         BX, X1
+	VMOVQ        BX, X1
 	VPBROADCASTQ X1, Y1
 	VMOVUPS      Y1, 96(SP)
 

@@ -43,10 +43,13 @@ func line(name, of string, size int) {
 	Pragma("noescape")
 	dst, places := Load(Param("dst"), GP64()), Load(Param("places"), GP64())
 	at := func(i int) Mem { return Mem{Base: dst.(reg.Register)}.Offset(i) }
-	repeated := func(param string) reg.VecVirtual {
-		x, v := XMM(), YMM()
-		Load(Param(param), x)
-		VBROADCASTSD(x, v)
+	repeated := func(name string) reg.VecVirtual {
+		x, err := Param(name).Resolve()
+		if err != nil {
+			panic(err)
+		}
+		v := YMM()
+		VBROADCASTSD(x.Addr, v)
 		return v
 	}
 	start, step, by := repeated("start"), repeated("step"), repeated("by")

@@ -628,17 +628,15 @@ done:
 	RET
 
 // func sumsAVX512(d *float64, z *float64, origin float64, offset float64, x *float64, sums *float64, blocks int)
-// Requires: AVX, AVX512DQ, AVX512F, SSE2
+// Requires: AVX, AVX512DQ, AVX512F
 TEXT ·sumsAVX512(SB), NOSPLIT, $0-56
 	MOVQ         d+0(FP), AX
 	MOVQ         z+8(FP), CX
 	MOVQ         x+32(FP), DX
 	MOVQ         sums+40(FP), BX
 	MOVQ         blocks+48(FP), SI
-	MOVSD        origin+16(FP), X0
-	VBROADCASTSD X0, Z0
-	MOVSD        offset+24(FP), X1
-	VBROADCASTSD X1, Z1
+	VBROADCASTSD origin+16(FP), Z0
+	VBROADCASTSD offset+24(FP), Z1
 	MOVQ         $0x3ff0000000000000, DI
 	VMOVQ        DI, X2
 	VBROADCASTSD X2, Z2
@@ -690,14 +688,13 @@ block:
 	RET
 
 // func ratiosAVX512(y *float64, x *float64, d *float64, from float64, blocks int)
-// Requires: AVX, AVX512F, SSE2
+// Requires: AVX, AVX512F
 TEXT ·ratiosAVX512(SB), NOSPLIT, $0-40
 	MOVQ         y+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVQ         d+16(FP), DX
 	MOVQ         blocks+32(FP), BX
-	MOVSD        from+24(FP), X0
-	VBROADCASTSD X0, Z0
+	VBROADCASTSD from+24(FP), Z0
 
 block:
 	VMOVUPD (DX), Z1
@@ -715,13 +712,12 @@ block:
 	RET
 
 // func quotientsAVX512(x *float64, z *float64, factor float64, blocks int)
-// Requires: AVX, AVX512F, SSE2
+// Requires: AVX, AVX512F
 TEXT ·quotientsAVX512(SB), NOSPLIT, $0-32
 	MOVQ         x+0(FP), AX
 	MOVQ         z+8(FP), CX
 	MOVQ         blocks+24(FP), DX
-	MOVSD        factor+16(FP), X0
-	VBROADCASTSD X0, Z0
+	VBROADCASTSD factor+16(FP), Z0
 
 block:
 	VMULPD  (CX), Z0, Z1
@@ -1364,17 +1360,15 @@ done:
 	RET
 
 // func sumsAVX2(d *float64, z *float64, origin float64, offset float64, x *float64, sums *float64, blocks int)
-// Requires: AVX, AVX2, FMA3, SSE2
+// Requires: AVX, AVX2, FMA3
 TEXT ·sumsAVX2(SB), NOSPLIT, $0-56
 	MOVQ         d+0(FP), AX
 	MOVQ         z+8(FP), CX
 	MOVQ         x+32(FP), DX
 	MOVQ         sums+40(FP), BX
 	MOVQ         blocks+48(FP), SI
-	MOVSD        origin+16(FP), X0
-	VBROADCASTSD X0, Y0
-	MOVSD        offset+24(FP), X1
-	VBROADCASTSD X1, Y1
+	VBROADCASTSD origin+16(FP), Y0
+	VBROADCASTSD offset+24(FP), Y1
 	MOVQ         $0x3ff0000000000000, DI
 	VMOVQ        DI, X2
 	VBROADCASTSD X2, Y2
@@ -1436,14 +1430,13 @@ block:
 	RET
 
 // func ratiosAVX2(y *float64, x *float64, d *float64, from float64, blocks int)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX
 TEXT ·ratiosAVX2(SB), NOSPLIT, $0-40
 	MOVQ         y+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVQ         d+16(FP), DX
 	MOVQ         blocks+32(FP), BX
-	MOVSD        from+24(FP), X0
-	VBROADCASTSD X0, Y0
+	VBROADCASTSD from+24(FP), Y0
 
 block:
 	VMOVUPD (DX), Y1
@@ -1467,13 +1460,12 @@ block:
 	RET
 
 // func quotientsAVX2(x *float64, z *float64, factor float64, blocks int)
-// Requires: AVX, AVX2, SSE2
+// Requires: AVX
 TEXT ·quotientsAVX2(SB), NOSPLIT, $0-32
 	MOVQ         x+0(FP), AX
 	MOVQ         z+8(FP), CX
 	MOVQ         blocks+24(FP), DX
-	MOVSD        factor+16(FP), X0
-	VBROADCASTSD X0, Y0
+	VBROADCASTSD factor+16(FP), Y0
 
 block:
 	VMULPD  (CX), Y0, Y1

@@ -39,8 +39,13 @@ func param(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GP
 
 // all returns a vector with a number in all its 64-bit lanes.
 func (s *isa) all(x Op) reg.VecVirtual {
-	v, low := s.vec(), XMM()
-	MOVQ(x, low)
+	v := s.vec()
+	if s.wide {
+		VPBROADCASTQ(x, v)
+		return v
+	}
+	low := XMM()
+	VMOVQ(x, low)
 	VPBROADCASTQ(low, v)
 	return v
 }
@@ -175,12 +180,12 @@ func (s *isa) bits() (shift reg.VecVirtual, scale Mem) {
 	MOVQ(U64(32), g)
 	SUBQ(n, g)
 	shift = XMM()
-	MOVQ(g, shift)
+	VMOVQ(g, shift)
 	MOVQ(U64(127), g)
 	SUBQ(n, g)
 	SHLQ(Imm(23), g)
 	low := XMM()
-	MOVQ(g, low)
+	VMOVQ(g, low)
 	v := s.vec()
 	VPBROADCASTD(low, v)
 	return shift, s.kept(v)

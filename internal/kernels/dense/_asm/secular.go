@@ -10,8 +10,12 @@ import (
 
 // broadcast returns a parameter in all lanes.
 func (s *isa) broadcast(name string) reg.VecVirtual {
+	x, err := Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
 	v := s.vec()
-	VBROADCASTSD(Load(Param(name), XMM()), v)
+	VBROADCASTSD(x.Addr, v)
 	return v
 }
 
