@@ -59,7 +59,7 @@ func rare() map[ir.Op]emitters {
 		rows[op] = onDoubles(f, wide[op])
 	}
 	for op, f := range map[ir.Op]func(g *gen, x val) val{
-		aten.Atan: (*gen).atan32, aten.Asin: (*gen).asin32, aten.Acos: (*gen).acos32, aten.Erfc: (*gen).erfc32,
+		aten.Atan: (*gen).atan32, aten.Erfc: (*gen).erfc32,
 	} {
 		rows[op] = inWidth(f, wide[op])
 	}
@@ -74,35 +74,15 @@ func rare() map[ir.Op]emitters {
 	pow.i, pow.wrap = powInt, true
 	rows[aten.Pow] = pow
 	rows[aten.Asinh] = emitters{f: func(g *gen, w int, x []val) val { return g.asinh(w, x[0]) }}
+	rows[aten.Asin] = emitters{f: func(g *gen, w int, x []val) val { return g.asin(w, x[0]) }}
+	rows[aten.Acos] = emitters{f: func(g *gen, w int, x []val) val { return g.acos(w, x[0]) }}
 	rows[aten.Atanh] = emitters{f: func(g *gen, w int, x []val) val { return g.atanh(w, x[0]) }}
 	return rows
-}
-
-// arctan, arcsin and arccos take the polynomial for atan.
-func (g *gen) arctan(x val, p []float64) val {
-	return g.signedAs(8, g.atan(g.abs(8, x), g.num(8, 1), p), x)
-}
-
-func (g *gen) arcsin(x val, p []float64) val {
-	a := g.abs(8, x)
-	return g.signedAs(8, g.atan(a, g.legOf(a), p), x)
-}
-
-func (g *gen) arccos(x val, p []float64) val {
-	one := g.num(8, 1)
-	y := g.atan(g.sqrt(g.subF(8, one, x)), g.sqrt(g.addF(8, one, x)), p)
-	return g.addF(8, y, y)
 }
 
 func (g *gen) sqrt(x val) val { return g.op1(x64.SQRTPD, g.vl(8), x) }
 
 func (g *gen) half(x val) val { return g.mulF(8, x, g.num(8, 0.5)) }
-
-// legOf is √(1-a²), as √((1-a)(1+a)).
-func (g *gen) legOf(a val) val {
-	one := g.num(8, 1)
-	return g.sqrt(g.mulF(8, g.subF(8, one, a), g.addF(8, one, a)))
-}
 
 // atanP is (atan(√z) - √z)/√z³ for z up to tan²(π/8).
 var atanP = []float64{-0.33333333295934946, 0.199999943436379238, -0.142854240258064694, 0.111040064934137187, -0.089968243674754838,
@@ -141,7 +121,8 @@ func (g *gen) atan2(y, x val, p []float64) val {
 func (g *gen) sinh(x val) val {
 	e := g.expm1(8, g.abs(8, x))
 	// e + e/(e+1), in which an infinity stays one.
-	q := g.div(8, g.atMost(8, e, 0x1p1000), g.addF(8, g.atMost(8, e, 0x1p1000), g.num(8, 1)))
+	finite := g.atMost(8, e, 0x1p999)
+	q := g.nearQuotient(8, finite, g.addF(8, finite, g.num(8, 1)))
 	return g.signedAs(8, g.half(g.addF(8, e, q)), x)
 }
 
@@ -150,10 +131,12 @@ func (g *gen) cosh(x val) val {
 	return g.half(g.addF(8, e, g.div(8, g.num(8, 1), e)))
 }
 
-// acosh is log1p(t + √t·√(t+2)), t = x - 1, in which a negative t gives NaN.
+// acosh is log1p(t + √(t·(t+2))), t = x - 1, in which a negative t gives NaN.
 func (g *gen) acosh(x val) val {
 	t := g.subF(8, x, g.num(8, 1))
-	return g.log1p(8, g.addF(8, t, g.mulF(8, g.sqrt(t), g.sqrt(g.addF(8, t, g.num(8, 2))))))
+	square := g.mulF(8, t, g.atLeast(8, g.addF(8, t, g.num(8, 2)), 1))
+	root, _ := g.nearRoot(8, g.atMost(8, square, 0x1p999), none)
+	return g.log1p(8, g.addF(8, t, root))
 }
 
 // pow is 2^(y·log2|x|), negative for negative x and odd y, with IEEE 754's special

@@ -19,9 +19,7 @@ func doubles() map[ir.Op]func(g *gen, x []val) val {
 	return map[ir.Op]func(g *gen, x []val) val{
 		aten.Sinh: one((*gen).sinh64), aten.Cosh: one((*gen).cosh64),
 		aten.Acosh:  one((*gen).acosh64),
-		aten.Atan:   one(func(g *gen, x val) val { return g.arctan(x, atanP64) }),
-		aten.Asin:   one(func(g *gen, x val) val { return g.arcsin(x, atanP64) }),
-		aten.Acos:   one(func(g *gen, x val) val { return g.arccos(x, atanP64) }),
+		aten.Atan:   one(func(g *gen, x val) val { return g.signedAs(8, g.atan(g.abs(8, x), g.num(8, 1), atanP64), x) }),
 		aten.Atan2:  func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP64) },
 		aten.Erfc:   one(func(g *gen, x val) val { return g.erfc(x, &erfcP64) }),
 		aten.Erfinv: one(func(g *gen, x val) val { return g.erfinv(x, erfinvP64) }),
@@ -118,6 +116,6 @@ func (g *gen) erfc(x val, f *erfcOf) val {
 func (g *gen) erfcScaled(a val, f *erfcOf) val {
 	const w = 8
 	about := g.num(w, f.about)
-	t := g.div(w, g.subF(w, a, about), g.addF(w, a, about))
-	return g.div(w, g.poly(w, t, f.p), g.addF(w, g.addF(w, a, a), g.num(w, 1)))
+	t := g.nearQuotient(w, g.subF(w, a, about), g.addF(w, a, about))
+	return g.nearQuotient(w, g.poly(w, t, f.p), g.addF(w, g.addF(w, a, a), g.num(w, 1)))
 }

@@ -45,6 +45,10 @@ var erfNear = [6][16]float32{
 const (
 	// erfEnd is the largest float that rounds to the last j; beyond it erf is 1.
 	erfEnd = 3.875 - 0x1p-22
+	// erfEnd64 rounds to the last polynomial of f64; from there on erf is 1.
+	erfEnd64 = 6
+	// erfStep64 is how far apart those are; multiples of it are exact.
+	erfStep64 = 25. / 64
 	// erfMagic added leaves the nearest multiple of 1/4 in the low bits.
 	erfMagic = 0x1.8p21
 )
@@ -52,21 +56,35 @@ const (
 // erf is a polynomial around the nearest multiple of 1/4, with the sign of x. One polynomial for all
 // would be longer than the looking up of coefficients takes.
 func (g *gen) erf(w int, x val) val {
-	if w == 8 {
+	if w == 8 && !g.evex() {
 		return g.erf64(x)
 	}
-	a := g.atMost(w, g.abs(w, x), erfEnd)
-	t := g.addF(w, a, g.num(w, erfMagic))
-	k := g.subF(w, t, g.num(w, erfMagic))
-	h := g.subF(w, a, k)
-	look := g.coefficients("erf", erfNear[:], t)
-	last := len(erfNear) - 1
-	p := look(last)
-	for i := last - 1; i > 0; i-- {
-		p = g.mulAdd(w, p, h, look(i))
+	var k, h val
+	var look func(row int) val
+	rows, a := len(erfNear), g.abs(w, x)
+	if w == 8 {
+		rows, a = len(erfNear64), g.atMost(w, a, erfEnd64)
+		t := g.mulAdd(w, a, g.num(w, 1/erfStep64), g.num(w, f64.magic))
+		k = g.subF(w, t, g.num(w, f64.magic))
+		h, look = g.subMul(w, a, k, g.num(w, erfStep64)), g.coefficients64("erf", erfNear64[:], t)
+	} else {
+		a = g.atMost(w, a, erfEnd)
+		t := g.addF(w, a, g.num(w, erfMagic))
+		k = g.subF(w, t, g.num(w, erfMagic))
+		h, look = g.subF(w, a, k), g.coefficients("erf", erfNear[:], t)
 	}
+	p := g.looked(w, h, rows, 1, look)
 	near := g.blend(w, g.cmpF(w, cmpEQ, k, g.konst(w, 0)), h, look(0))
 	return g.signedAs(w, g.mulAdd(w, p, h, near), x)
+}
+
+// looked is the polynomial of x whose coefficients are in rows of a table, from a first one on.
+func (g *gen) looked(w int, x val, rows, first int, look func(row int) val) val {
+	p := look(rows - 1)
+	for i := rows - 2; i >= first; i-- {
+		p = g.mulAdd(w, p, x, look(i))
+	}
+	return p
 }
 
 // coefficients returns a function that gives each lane the element of a row of a table that the low 4 bits of t
@@ -112,5 +130,19 @@ func (g *gen) coefficients32(name string, table [][32]float32, t val) func(row i
 	return func(row int) val {
 		// Also where there are less than 16 lanes: half of a table is as long.
 		return g.add(vop{op: x64.PERMT2D, len: 64, dst: g.temp(64), t: part(row, 0), a: t, b: part(row, 16)})
+	}
+}
+
+// coefficients64 is coefficients for tables of f64, with AVX-512.
+func (g *gen) coefficients64(name string, table [][16]float64, t val) func(row int) val {
+	part := func(row, from int) val {
+		lanes := make([]int, 8)
+		for i, x := range table[row][from : from+8] {
+			lanes[i] = int(math.Float64bits(x))
+		}
+		return g.lanesOf(fmt.Sprintf("%s of f64 %d from %d", name, row, from), 8, lanes...)
+	}
+	return func(row int) val {
+		return g.add(vop{op: x64.PERMT2Q, len: 64, dst: g.temp(64), t: part(row, 0), a: t, b: part(row, 8)})
 	}
 }

@@ -55,11 +55,7 @@ func (g *gen) erfc32(x val) val {
 	t := g.mulAdd(w, a, g.num(w, 1/erfcStep), g.num(w, f32.magic))
 	h := g.subMul(w, a, g.subF(w, t, g.num(w, f32.magic)), g.num(w, erfcStep))
 	look := g.coefficients("erfc", erfcNear[:], t)
-	last := len(erfcNear) - 1
-	p := look(last)
-	for i := last - 1; i >= 0; i-- {
-		p = g.mulAdd(w, p, h, look(i))
-	}
+	p := g.looked(w, h, len(erfcNear), 0, look)
 	square := g.mulF(w, a, a)
 	lost := g.fma(x64.FMSUB213PS, g.vl(w), a, a, square)
 	y := g.mulF(w, p, g.expMinus(&f32, square, lost))

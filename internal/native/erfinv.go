@@ -55,12 +55,31 @@ func (g *gen) erfinv(x val, f inverseOf) val {
 	one := g.num(w, 1)
 	l := g.log(w, g.mulF(w, g.subF(w, one, x), g.addF(w, one, x)), baseE)
 	v := g.atMost(w, g.subF(w, g.konst(w, 0), l), f[len(f)-1].most)
+	if g.evex() {
+		return g.mulF(w, x, g.erfinvEnd(x, g.erfinvLooked(v)))
+	}
 	root := g.sqrt(v)
 	y := g.poly(w, g.subF(w, v, g.num(w, f[0].about)), f[0].p)
 	for i, piece := range f[1:] {
 		z := g.poly(w, g.subF(w, root, g.num(w, piece.about)), piece.p)
 		y = g.blend(w, g.cmpF(w, cmpGT, v, g.num(w, f[i].most)), z, y)
 	}
-	y = g.blend(w, g.cmpF(w, cmpEQ, g.abs(w, x), one), g.num(w, math.Inf(1)), y)
-	return g.mulF(w, x, y)
+	return g.mulF(w, x, g.erfinvEnd(x, y))
+}
+
+// erfinvEnd is y = erfinv(x)/x but infinite where |x| is 1.
+func (g *gen) erfinvEnd(x, y val) val {
+	return g.blend(8, g.cmpF(8, cmpEQ, g.abs(8, x), g.num(8, 1)), g.num(8, math.Inf(1)), y)
+}
+
+// erfinvStep64 is how far apart the polynomials of erfinvNear64 are; multiples of it are exact.
+const erfinvStep64 = 13. / 32
+
+// erfinvLooked is erfinv(x)/x for v = -log(1-x²), a polynomial around the nearest multiple of erfinvStep64 to √v.
+func (g *gen) erfinvLooked(v val) val {
+	const w = 8
+	s, _ := g.nearRoot(w, v, none)
+	t := g.mulAdd(w, s, g.num(w, 1/erfinvStep64), g.num(w, f64.magic))
+	h := g.subMul(w, s, g.subF(w, t, g.num(w, f64.magic)), g.num(w, erfinvStep64))
+	return g.looked(w, h, len(erfinvNear64), 0, g.coefficients64("erfinv", erfinvNear64[:], t))
 }

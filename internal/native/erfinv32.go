@@ -74,11 +74,7 @@ func (g *gen) erfinv32(x val) val {
 	u := g.atMost(w, g.subF(w, g.num(w, 1), g.abs(w, x)), 1-0x1p-24)
 	look := g.coefficients32("erfinv", erfinvNear[:], g.op1i(x64.PSRLD, n, u, 23))
 	m := g.subF(w, g.op1i(x64.GETMANTPS, n, u, mantissaOrNaN), g.num(w, 1.5))
-	last := len(erfinvNear) - 1
-	p := look(last)
-	for i := last - 1; i >= 0; i-- {
-		p = g.mulAdd(w, p, m, look(i))
-	}
+	p := g.looked(w, m, len(erfinvNear), 0, look)
 	return g.mulF(w, x, p)
 }
 

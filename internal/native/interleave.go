@@ -1,6 +1,10 @@
 package native
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/loris-ml/loris/internal/loop"
+)
 
 // The operations of a body mostly depend on each other, and the processor looks ahead by few of
 // them. Hence copies of a body are interleaved, operation by operation, as far as registers
@@ -10,9 +14,9 @@ const (
 	// mostInterleaved bounds the operations of interleaved copies together: what
 	// compiling them may take.
 	mostInterleaved = 1400
-	// mostHeld is how many quarters of the registers interleaved copies may hold; the rest is
-	// for constants and accumulators.
-	mostHeld = 3
+	// mostHeld is how many eighths of the registers interleaved copies may hold; the rest is for constants and
+	// accumulators. mostHeld512 is that with AVX-512 where nothing is accumulated: a constant in memory costs nothing there.
+	mostHeld, mostHeld512 = 6, 7
 )
 
 // copiesOf returns how often a body is repeated in its loop, and how many vector
@@ -49,7 +53,11 @@ func (g *gen) heldBy(body region) (vecs, masks int, ok bool) {
 // fits reports whether copies that hold so many registers together can be interleaved without saving
 // registers to memory for it.
 func (g *gen) fits(vecs, masks int) bool {
-	return vecs <= len(g.regs[0].order)*mostHeld/4 && masks <= len(g.regs[1].order)
+	most := mostHeld
+	if g.evex() && g.k.Axis == loop.None {
+		most = mostHeld512
+	}
+	return vecs <= len(g.regs[0].order)*most/8 && masks <= len(g.regs[1].order)
 }
 
 // pressure returns how many vector and mask registers the values of a region need at once.

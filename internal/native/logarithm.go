@@ -87,7 +87,7 @@ func (g *gen) log1pSmall(w int, f val) val {
 		return g.mulF(w, f2, g.mulAdd(w, p, f, g.num(w, -0.5)))
 	}
 	// log(1+f) = f - (f²/2 - s·(f²/2 + R)), R = s²·(…).
-	s := g.div(w, f, g.addF(w, f, g.num(w, 2)))
+	s := g.nearQuotient(w, f, g.addF(w, f, g.num(w, 2)))
 	z := g.mulF(w, s, s)
 	r := g.mulF(w, z, g.poly(w, z, logR64))
 	h := g.mulF(w, f2, g.num(w, 0.5))
@@ -139,8 +139,15 @@ func (g *gen) log(w int, x val, b *base) val {
 	return g.logEnds(w, x, y)
 }
 
+// endsOfLog has an instruction take NaNs from its source, NaN for negative numbers, the infinity of their sign for
+// 0 and Inf, and all else from its destination.
+const endsOfLog = 0x_0353_0422
+
 // logEnds gives y = log x what it is for x that is not positive or not finite.
 func (g *gen) logEnds(w int, x, y val) val {
+	if g.evex() {
+		return g.fma(by(w, x64.FIXUPIMMPS, x64.FIXUPIMMPD), g.vl(w), y, x, g.konst(w, endsOfLog))
+	}
 	inf := math.Inf(1)
 	y = g.blend(w, g.cmpF(w, cmpLT, x, g.num(w, inf)), y, x) // Inf and NaN stay
 	y = g.blend(w, g.cmpF(w, cmpEQ, x, g.konst(w, 0)), g.num(w, -inf), y)
@@ -174,8 +181,8 @@ func (g *gen) asinh(w int, x val) val {
 	large := g.cmpF(w, cmpGT, a, g.num(w, asinhLarge))
 	finite := g.atMost(w, a, asinhLarge)
 	square := g.mulF(w, finite, finite)
-	root := g.op1(by(w, x64.SQRTPS, x64.SQRTPD), g.vl(w), g.addF(w, square, one))
-	t := g.addF(w, a, g.div(w, square, g.addF(w, one, root)))
+	root, _ := g.nearRoot(w, g.addF(w, square, one), none)
+	t := g.addF(w, a, g.nearQuotient(w, square, g.addF(w, one, root)))
 	y := g.addF(w, g.log1p(w, g.blend(w, large, a, t)), g.pick2(w, large, math.Ln2))
 	return g.signedAs(w, y, x)
 }
@@ -191,7 +198,7 @@ func (g *gen) atanh(w int, x val) val {
 		lost := g.subF(w, g.subF(w, one, d), a) // of 1-a
 		rest := g.subMul(w, g.subMul(w, twice, t, d), t, lost)
 		inside := g.cmpF(w, cmpLT, a, one) // elsewhere the result is not finite, and the rest not a number
-		y = g.blend(w, inside, g.addF(w, y, g.div(w, rest, g.addF(w, one, a))), y)
+		y = g.blend(w, inside, g.addF(w, y, g.nearQuotient(w, rest, g.addF(w, one, a))), y)
 	}
 	return g.signedAs(w, g.mulF(w, y, g.num(w, 0.5)), x)
 }

@@ -55,11 +55,7 @@ func (g *gen) ndtr(w int, x val) val {
 	t := g.addF(w, a, g.num(w, f32.magic))
 	h := g.subF(w, a, g.subF(w, t, g.num(w, f32.magic)))
 	look := g.coefficients("ndtr", ndtrNear[:], t)
-	last := len(ndtrNear) - 1
-	p := look(last)
-	for i := last - 1; i >= 0; i-- {
-		p = g.mulAdd(w, p, h, look(i))
-	}
+	p := g.looked(w, h, len(ndtrNear), 0, look)
 	return g.ndtrSide(w, x, g.mulF(w, p, g.expHalfSquare(&f32, a)))
 }
 

@@ -42,9 +42,10 @@ func (g *gen) eachLargeRest(large, r, b, rest val) val {
 	for _, v := range []struct {
 		v  val
 		at int32
-	}{{r, rs}, {b, bs}, {rest, out}, {g.pick(large, 8, 1), mask}} {
+	}{{r, rs}, {b, bs}, {rest, out}} {
 		g.add(vop{op: x64.MOVUPSst, len: n, b: v.v, mem: slot(v.at), store: true})
 	}
+	g.storeLanes64(large, n, slot(mask))
 	step := g.lanesOf("2⁵⁰⁰", 8, int(math.Float64bits(restStep)), int(math.Float64bits(restStep)))
 	g.scalar(func() {
 		g.onLanes64(int(n)/8, mask, keep, func(at func(int32) x64.Mem) {

@@ -79,9 +79,18 @@ func trigonometric() map[ir.Op]emitters {
 		}, (*gen).cos64),
 		aten.Tan: one(func(g *gen, x val) val {
 			s, c, q := g.sinCos32(x)
-			return g.div(4, g.inQuadrant32(s, c, q), g.inQuadrant32(s, c, g.op2(x64.PADDD, g.vl(4), q, g.konst(4, 1))))
+			return g.tangent(4, s, c, q)
 		}, (*gen).tan64),
 	}
+}
+
+// tangent is s/c or -c/s, for q in the low bit.
+func (g *gen) tangent(w int, s, c, q val) val {
+	n := g.vl(w)
+	bit := g.op2(by(w, x64.PANDD, x64.PANDQ), n, q, g.konst(w, 1))
+	odd := g.nonZero(w, bit)
+	y := g.nearQuotient(w, g.blend(w, odd, c, s), g.blend(w, odd, s, c))
+	return g.op2(by(w, x64.PXORD, x64.PXORQ), n, y, g.op1i(by(w, x64.PSLLD, x64.PSLLQ), n, bit, byte(8*w-1)))
 }
 
 // inQuadrant32 is sin(r + q·π/2) of the sine and cosine of r, for q in the low bits.

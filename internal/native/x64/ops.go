@@ -69,6 +69,7 @@ const (
 	GETEXPPD
 	GETMANTPS
 	FIXUPIMMPS
+	FIXUPIMMPD
 	GETMANTPD
 	RCP14PS
 	RCP14PD
@@ -223,8 +224,8 @@ var ops = [numOps]enc{
 	SCALEFPS: {"scalefps", 1, 2, 0x2c, 0, 0, 4, 0, onlyEVEX}, SCALEFPD: {"scalefpd", 1, 2, 0x2c, 0, 1, 8, 0, onlyEVEX},
 	GETEXPPS: {"getexpps", 1, 2, 0x42, 0, 0, 4, 0, onlyEVEX}, GETEXPPD: {"getexppd", 1, 2, 0x42, 0, 1, 8, 0, onlyEVEX},
 	GETMANTPS: {"getmantps", 1, 3, 0x26, 0, 0, 4, 0, onlyEVEX | hasImm}, GETMANTPD: {"getmantpd", 1, 3, 0x26, 0, 1, 8, 0, onlyEVEX | hasImm},
-	FIXUPIMMPS: {"fixupimmps", 1, 3, 0x54, 0, 0, 4, 0, onlyEVEX | hasImm},
-	RCP14PS:    {"rcp14ps", 1, 2, 0x4c, 0, 0, 4, 0, onlyEVEX}, RCP14PD: {"rcp14pd", 1, 2, 0x4c, 0, 1, 8, 0, onlyEVEX},
+	FIXUPIMMPS: {"fixupimmps", 1, 3, 0x54, 0, 0, 4, 0, onlyEVEX | hasImm}, FIXUPIMMPD: {"fixupimmpd", 1, 3, 0x54, 0, 1, 8, 0, onlyEVEX | hasImm},
+	RCP14PS: {"rcp14ps", 1, 2, 0x4c, 0, 0, 4, 0, onlyEVEX}, RCP14PD: {"rcp14pd", 1, 2, 0x4c, 0, 1, 8, 0, onlyEVEX},
 	RSQRT14PS: {"rsqrt14ps", 1, 2, 0x4e, 0, 0, 4, 0, onlyEVEX}, RSQRT14PD: {"rsqrt14pd", 1, 2, 0x4e, 0, 1, 8, 0, onlyEVEX},
 	PTERNLOGD: {"pternlogd", 1, 3, 0x25, 0, 0, 4, 0, onlyEVEX | hasImm}, PTERNLOGQ: {"pternlogq", 1, 3, 0x25, 0, 1, 8, 0, onlyEVEX | hasImm},
 	BLENDVPS: {"blendvps", 1, 3, 0x4a, 0, 0, 0, 0, onlyVEX | hasImm}, BLENDVPD: {"blendvpd", 1, 3, 0x4b, 0, 0, 0, 0, onlyVEX | hasImm},

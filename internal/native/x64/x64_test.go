@@ -113,6 +113,7 @@ func singles(add func(text string, in Inst)) {
 	for _, op := range []Op{RCP14PS, RCP14PD, RSQRT14PS, RSQRT14PD} {
 		add("v"+op.Name()+" %zmm9, %zmm22", Inst{Op: op, Len: 64, EVEX: true, Reg: 22, V: NoReg, RM: 9})
 	}
+	add("vfixupimmpd $0, %zmm3, %zmm24, %zmm12", Inst{Op: FIXUPIMMPD, Len: 64, EVEX: true, Reg: 12, V: 24, RM: 3})
 	add("vcvttsd2si (%r10,%rcx,2), %rax", Inst{Op: CVTTSD2SI, Len: 16, Reg: RAX, V: NoReg, Mem: m})
 	add("vpermq $8, %ymm4, %ymm12", Inst{Op: PERMQ, Len: 32, Reg: 12, V: NoReg, RM: 4, Imm: 8})
 	add("vpermq %zmm3, %zmm22, %zmm12", Inst{Op: PERMQV, Len: 64, EVEX: true, Reg: 12, V: 22, RM: 3})
