@@ -27,7 +27,6 @@ func divisions() map[ir.Op]emitters {
 			return g.op2(x64.PSUBD, n, x[0], g.op2(x64.PMULLD, n, q, x[1]))
 		}}
 	}
-	trunc := func(g *gen, x []val) val { return g.trunc(g.div(8, x[0], x[1])) }
 	quotient := onDoubles( // of x, y and the remainder
 		func(g *gen, x []val) val { return g.floorDivide(x[0], x[1], x[2]) },
 		func(g *gen, x []val) val { return g.floorDivide(x[0], x[1], x[2]) }).f
@@ -35,12 +34,30 @@ func divisions() map[ir.Op]emitters {
 		aten.FloorDivide: row(true, false, emitters{f: func(g *gen, w int, x []val) val {
 			return quotient(g, w, []val{x[0], x[1], g.fmod(w, x[0], x[1])})
 		}}),
-		aten.TruncDivide: row(false, false, onDoubles(trunc, trunc)),
+		aten.TruncDivide: row(false, false, emitters{f: func(g *gen, w int, x []val) val {
+			if w == 8 {
+				return g.trunc(g.div(w, x[0], x[1]))
+			}
+			return g.truncDivide32(x[0], x[1])
+		}}),
 		aten.Remainder: row(true, true, emitters{f: func(g *gen, w int, x []val) val {
 			return g.floorRest(w, x[1], g.fmod(w, x[0], x[1]))
 		}}),
 		aten.Fmod: row(false, true, emitters{f: func(g *gen, w int, x []val) val { return g.fmod(w, x[0], x[1]) }}),
 	}
+}
+
+// truncDivide32 is x/y without its fraction. Below 2²⁴ the quotient of f32s is the right integer, or rounded to the one
+// above it, of which the remainder has the other sign. Larger ones are rare; their vectors are divided in f64.
+func (g *gen) truncDivide32(x, y val) val {
+	const w = 4
+	q := g.div(w, x, y)
+	whole := g.op1i(x64.ROUNDPS, g.vl(w), q, 11)
+	rest := g.subMul(w, x, whole, y)
+	above := g.cmpF(w, cmpLT, g.op2(x64.PXORD, g.vl(w), rest, g.sign(w, x)), g.konst(w, 0))
+	less := g.blend(w, above, g.subF(w, whole, g.signedAs(w, g.num(w, 1), q)), whole)
+	large := g.cmpF(w, cmpGE, g.abs(w, q), g.num(w, 0x1p24))
+	return g.largeOf(large, x, y, g.signedAs(w, less, q), 1)
 }
 
 // opposite returns where a remainder is not 0 and has another sign than y.

@@ -107,7 +107,7 @@ func TestLeastByMinusOne(t *testing.T) {
 	}
 }
 
-// TestRests holds remainders of floats of all sizes against package math's, which are exact.
+// TestRests holds remainders and quotients without fractions of floats of all sizes against package math's, which are exact.
 func TestRests(t *testing.T) {
 	t.Run("f64", func(t *testing.T) { testRests(t, ir.F64, math.Float64frombits, math.MaxFloat64, 5e-324, 0x1p53, 110) })
 	t.Run("f32", func(t *testing.T) {
@@ -135,11 +135,14 @@ func testRests[T float32 | float64](t *testing.T, d ir.DType, bits func(uint64) 
 		if i%8 == 2 { // near a multiple
 			a = b * T(r.IntN(100))
 		}
+		if i%16 == 2 {
+			a = T(math.Nextafter32(float32(a), 0))
+		}
 		x, y = append(x, a), append(y, b)
 	}
 	z := make([]T, len(x))
 	for _, isa := range Available() {
-		for _, op := range []ir.Op{aten.Fmod, aten.Remainder, aten.FloorDivide} {
+		for _, op := range []ir.Op{aten.Fmod, aten.Remainder, aten.FloorDivide, aten.TruncDivide} {
 			b := looptest.New(loop.None)
 			u, v := b.Load(b.Arg(d, loop.Unit, false)), b.Load(b.Arg(d, loop.Unit, false))
 			b.Store(b.Arg(d, loop.Unit, true), b.Op(op, u, v))

@@ -77,7 +77,7 @@ func init() {
 		aten.Div:        {f: two(x64.DIVPS, x64.DIVPD)},
 		aten.Maximum:    {f: extremum(x64.MAXPS, x64.MAXPD), i: maxInt, b: or},
 		aten.Minimum:    {f: extremum(x64.MINPS, x64.MINPD), i: minInt, b: and},
-		aten.Sqrt:       {f: func(g *gen, w int, x []val) val { return g.op1(by(w, x64.SQRTPS, x64.SQRTPD), g.vl(w), x[0]) }},
+		aten.Sqrt:       {f: sqrt},
 		aten.Reciprocal: {f: func(g *gen, w int, x []val) val { return g.div(w, g.num(w, 1), x[0]) }},
 		aten.Rsqrt:      {f: rsqrt},
 		aten.Neg: {f: func(g *gen, w int, x []val) val {
@@ -144,12 +144,6 @@ func (g *gen) div(w int, a, b val) val { return g.op2(by(w, x64.DIVPS, x64.DIVPD
 
 func (g *gen) abs(w int, x val) val {
 	return g.op2(by(w, x64.PANDD, x64.PANDQ), g.vl(w), x, g.konst(w, 1<<(8*w-1)-1))
-}
-
-// rsqrt is 1/√x with both roundings of f64 where there is one of f32, so that
-// its error stays below a unit.
-func rsqrt(g *gen, w int, x []val) val {
-	return g.div(w, g.num(w, 1), g.op1(by(w, x64.SQRTPS, x64.SQRTPD), g.vl(w), x[0]))
 }
 
 // extremum is the maximum or the minimum. The instruction returns its second
