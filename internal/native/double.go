@@ -52,7 +52,7 @@ func rare() map[ir.Op]emitters {
 	for op, f := range map[ir.Op]func(g *gen, x []val) val{
 		aten.Sinh: one((*gen).sinh), aten.Cosh: one((*gen).cosh),
 		aten.Acosh:  one((*gen).acosh),
-		aten.Atan2:  func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP) },
+		aten.Atan2:  (*gen).atan2f32,
 		aten.Erfinv: one(func(g *gen, x val) val { return g.erfinv(x, erfinvP) }),
 		aten.Pow:    func(g *gen, x []val) val { return g.pow(x[0], x[1]) },
 	} {
@@ -100,18 +100,49 @@ func (g *gen) atan(y, x val, p []float64) val {
 	t := g.div(w, g.blend(w, both, one, lo), g.blend(w, g.or(both, g.cmpF(w, cmpEQ, hi, zero)), one, hi))
 	// Above tan(π/8), atan t = π/4 + atan((t-1)/(t+1)).
 	large := g.cmpF(w, cmpGT, t, g.num(w, math.Sqrt2-1))
-	u := g.blend(w, large, g.div(w, g.subF(w, t, one), g.addF(w, t, one)), t)
+	u := g.blend(w, large, g.nearQuotient(w, g.subF(w, t, one), g.addF(w, t, one)), t)
+	return g.angleOf(u, large, swap, p)
+}
+
+// atanBelow is atan for numbers up to 2¹⁰⁰⁰, and -0, of which no sum overflows.
+func (g *gen) atanBelow(y, x val, p []float64) val {
+	const w = 8
+	swap := g.cmpF(w, cmpGT, y, x)
+	lo, hi := g.blend(w, swap, x, y), g.blend(w, swap, y, x)
+	large := g.cmpF(w, cmpGT, lo, g.mulF(w, hi, g.num(w, math.Sqrt2-1)))
+	over := g.blend(w, large, g.subF(w, lo, hi), lo)
+	// With the least number that is added the origin has an angle.
+	under := g.blend(w, large, g.addF(w, lo, hi), g.atLeast(w, hi, 0x1p-1000))
+	return g.angleOf(g.nearQuotient(w, over, under), large, swap, p)
+}
+
+// angleOf is the angle of the tangent u, plus π/4 where that is large, or where x and y were swapped what π/2 is more.
+func (g *gen) angleOf(u, large, swap val, p []float64) val {
+	const w = 8
 	z := g.mulF(w, u, u)
 	a := g.mulAdd(w, g.mulF(w, g.poly(w, z, p), z), u, u)
 	a = g.addF(w, a, g.pick2(w, large, math.Pi/4))
 	return g.blend(w, swap, g.subF(w, g.num(w, math.Pi/2), a), a)
 }
 
-// atan2 puts the angle into its quadrant. NaNs are lost by comparisons and come
+// atanMost is beyond where the angle of a number rounds to that of infinity.
+const atanMost = 0x1p1000
+
+// atan2f32 is atan2 of f32s in f64: two infinities are two equal numbers, and the angle of a number and infinity
+// rounds to 0 or π/2.
+func (g *gen) atan2f32(x []val) val {
+	finite := func(v val) val { return g.atMost(8, g.abs(8, v), atanMost) }
+	return g.quadrantOf(x[0], x[1], g.atanBelow(finite(x[0]), finite(x[1]), atanP))
+}
+
+func (g *gen) atan2(y, x val) val {
+	return g.quadrantOf(y, x, g.atan(g.abs(8, y), g.abs(8, x), atanP64))
+}
+
+// quadrantOf puts the angle a of (|x|, |y|) into the quadrant of (x, y). NaNs are lost by comparisons and come
 // back at the end.
-func (g *gen) atan2(y, x val, p []float64) val {
+func (g *gen) quadrantOf(y, x, a val) val {
 	const w = 8
-	a := g.atan(g.abs(w, y), g.abs(w, x), p)
 	left := g.cmpI(8, intLT, x, g.konst(8, 0)) // the sign bit, of -0 too
 	a = g.blend(w, left, g.subF(w, g.num(w, math.Pi), a), a)
 	a = g.signedAs(w, a, y)

@@ -18,9 +18,11 @@ func doubles() map[ir.Op]func(g *gen, x []val) val {
 	}
 	return map[ir.Op]func(g *gen, x []val) val{
 		aten.Sinh: one((*gen).sinh64), aten.Cosh: one((*gen).cosh64),
-		aten.Acosh:  one((*gen).acosh64),
-		aten.Atan:   one(func(g *gen, x val) val { return g.signedAs(8, g.atan(g.abs(8, x), g.num(8, 1), atanP64), x) }),
-		aten.Atan2:  func(g *gen, x []val) val { return g.atan2(x[0], x[1], atanP64) },
+		aten.Acosh: one((*gen).acosh64),
+		aten.Atan: one(func(g *gen, x val) val {
+			return g.signedAs(8, g.atanBelow(g.atMost(8, g.abs(8, x), atanMost), g.num(8, 1), atanP64), x)
+		}),
+		aten.Atan2:  func(g *gen, x []val) val { return g.atan2(x[0], x[1]) },
 		aten.Erfc:   one(func(g *gen, x val) val { return g.erfc(x, &erfcP64) }),
 		aten.Erfinv: one(func(g *gen, x val) val { return g.erfinv(x, erfinvP64) }),
 		aten.Pow:    func(g *gen, x []val) val { return g.pow64(x[0], x[1]) },

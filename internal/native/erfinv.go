@@ -52,12 +52,12 @@ var (
 // erfinv is x·P, infinite at ±1. Beyond, the logarithm is NaN.
 func (g *gen) erfinv(x val, f inverseOf) val {
 	const w = 8
+	if g.evex() {
+		return g.erfinvLooked(x)
+	}
 	one := g.num(w, 1)
 	l := g.log(w, g.mulF(w, g.subF(w, one, x), g.addF(w, one, x)), baseE)
 	v := g.atMost(w, g.subF(w, g.konst(w, 0), l), f[len(f)-1].most)
-	if g.evex() {
-		return g.mulF(w, x, g.erfinvEnd(x, g.erfinvLooked(v)))
-	}
 	root := g.sqrt(v)
 	y := g.poly(w, g.subF(w, v, g.num(w, f[0].about)), f[0].p)
 	for i, piece := range f[1:] {
@@ -75,11 +75,19 @@ func (g *gen) erfinvEnd(x, y val) val {
 // erfinvStep64 is how far apart the polynomials of erfinvNear64 are; multiples of it are exact.
 const erfinvStep64 = 13. / 32
 
-// erfinvLooked is erfinv(x)/x for v = -log(1-x²), a polynomial around the nearest multiple of erfinvStep64 to √v.
-func (g *gen) erfinvLooked(v val) val {
+// erfinvMost64 is beyond the largest -log(1-x²) of an x below 1.
+const erfinvMost64 = 6.1 * 6.1
+
+// erfinvLooked is x times a polynomial around the nearest multiple of erfinvStep64 to √-log(1-x²). The logarithm is
+// that of a number from 0 to 1: at 0 it is infinite, and below not a number.
+func (g *gen) erfinvLooked(x val) val {
 	const w = 8
-	s, _ := g.nearRoot(w, v, none)
+	one := g.num(w, 1)
+	e, m := g.apart(&f64, g.subMul(w, one, x, x))
+	l := g.logOf(w, e, g.subF(w, m, one), baseE)
+	s, _ := g.nearRoot(w, g.atMost(w, g.subF(w, g.konst(w, 0), l), erfinvMost64), none)
 	t := g.mulAdd(w, s, g.num(w, 1/erfinvStep64), g.num(w, f64.magic))
 	h := g.subMul(w, s, g.subF(w, t, g.num(w, f64.magic)), g.num(w, erfinvStep64))
-	return g.looked(w, h, len(erfinvNear64), 0, g.coefficients64("erfinv", erfinvNear64[:], t))
+	y := g.looked(w, h, len(erfinvNear64), 0, g.coefficients64("erfinv", erfinvNear64[:], t))
+	return g.mulF(w, x, g.erfinvEnd(x, y))
 }

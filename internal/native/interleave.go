@@ -17,6 +17,8 @@ const (
 	// mostHeld is how many eighths of the registers interleaved copies may hold; the rest is for constants and
 	// accumulators. mostHeld512 is that with AVX-512 where nothing is accumulated: a constant in memory costs nothing there.
 	mostHeld, mostHeld512 = 6, 7
+	// mostSavedMasks is how many masks such copies may have in memory: masks are used late, and seldom.
+	mostSavedMasks = 3
 )
 
 // copiesOf returns how often a body is repeated in its loop, and how many vector
@@ -51,13 +53,13 @@ func (g *gen) heldBy(body region) (vecs, masks int, ok bool) {
 }
 
 // fits reports whether copies that hold so many registers together can be interleaved without saving
-// registers to memory for it.
+// registers to memory for it, but for some masks.
 func (g *gen) fits(vecs, masks int) bool {
-	most := mostHeld
+	most, mostMasks := mostHeld, len(g.regs[1].order)
 	if g.evex() && g.k.Axis == loop.None {
-		most = mostHeld512
+		most, mostMasks = mostHeld512, mostMasks+mostSavedMasks
 	}
-	return vecs <= len(g.regs[0].order)*most/8 && masks <= len(g.regs[1].order)
+	return vecs <= len(g.regs[0].order)*most/8 && masks <= mostMasks
 }
 
 // pressure returns how many vector and mask registers the values of a region need at once.
