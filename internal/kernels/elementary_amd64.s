@@ -162,10 +162,10 @@ next4:
 	VMINPS       Z6, Z8, Z6
 	VMINPS       Z7, Z8, Z7
 	VMOVUPS      elementaryConstants<>+1088(SB), Z8
-	VMAXPS       Z4, Z8, Z4
-	VMAXPS       Z5, Z8, Z5
-	VMAXPS       Z6, Z8, Z6
-	VMAXPS       Z7, Z8, Z7
+	VCMPPS       $0x15, Z8, Z4, K1
+	VCMPPS       $0x15, Z8, Z5, K2
+	VCMPPS       $0x15, Z8, Z6, K3
+	VCMPPS       $0x15, Z8, Z7, K4
 	VMOVAPS      Z4, Z8
 	VMOVAPS      Z5, Z9
 	VMOVAPS      Z6, Z10
@@ -219,10 +219,10 @@ next4:
 	VADDPS       elementaryConstants<>+1728(SB), Z13, Z13
 	VADDPS       elementaryConstants<>+1728(SB), Z14, Z14
 	VADDPS       elementaryConstants<>+1728(SB), Z15, Z15
-	VSCALEFPS    Z8, Z12, Z12
-	VSCALEFPS    Z9, Z13, Z13
-	VSCALEFPS    Z10, Z14, Z14
-	VSCALEFPS    Z11, Z15, Z15
+	VSCALEFPS.Z  Z8, Z12, K1, Z12
+	VSCALEFPS.Z  Z9, Z13, K2, Z13
+	VSCALEFPS.Z  Z10, Z14, K3, Z14
+	VSCALEFPS.Z  Z11, Z15, K4, Z15
 	VMOVUPS      elementaryConstants<>+1728(SB), Z4
 	VMOVUPS      elementaryConstants<>+1728(SB), Z5
 	VMOVUPS      elementaryConstants<>+1728(SB), Z6
@@ -281,7 +281,7 @@ next1:
 	VMOVUPS      elementaryConstants<>+1024(SB), Z2
 	VMINPS       Z1, Z2, Z1
 	VMOVUPS      elementaryConstants<>+1088(SB), Z2
-	VMAXPS       Z1, Z2, Z1
+	VCMPPS       $0x15, Z2, Z1, K1
 	VMOVAPS      Z1, Z2
 	VMOVUPS      elementaryConstants<>+1152(SB), Z3
 	VFMADD132PS  elementaryConstants<>+1216(SB), Z3, Z2
@@ -296,7 +296,7 @@ next1:
 	VMULPS       Z1, Z1, Z4
 	VFMADD213PS  Z1, Z4, Z3
 	VADDPS       elementaryConstants<>+1728(SB), Z3, Z3
-	VSCALEFPS    Z2, Z3, Z3
+	VSCALEFPS.Z  Z2, Z3, K1, Z3
 	VMOVUPS      elementaryConstants<>+1728(SB), Z1
 	VPMOVD2M     Z0, K1
 	VMOVAPS      Z3, K1, Z1
@@ -537,11 +537,11 @@ next4:
 	VMINPS       Z5, Z8, Z5
 	VMINPS       Z6, Z8, Z6
 	VMINPS       Z7, Z8, Z7
-	VMOVUPS      elementaryConstants<>+1088(SB), Z8
-	VMAXPS       Z4, Z8, Z4
-	VMAXPS       Z5, Z8, Z5
-	VMAXPS       Z6, Z8, Z6
-	VMAXPS       Z7, Z8, Z7
+	VMOVUPS      elementaryConstants<>+2432(SB), Z8
+	VCMPPS       $0x15, Z8, Z4, K1
+	VCMPPS       $0x15, Z8, Z5, K2
+	VCMPPS       $0x15, Z8, Z6, K3
+	VCMPPS       $0x15, Z8, Z7, K4
 	VMOVAPS      Z4, Z8
 	VMOVAPS      Z5, Z9
 	VMOVAPS      Z6, Z10
@@ -595,10 +595,10 @@ next4:
 	VADDPS       elementaryConstants<>+1728(SB), Z13, Z13
 	VADDPS       elementaryConstants<>+1728(SB), Z14, Z14
 	VADDPS       elementaryConstants<>+1728(SB), Z15, Z15
-	VSCALEFPS    Z8, Z12, Z12
-	VSCALEFPS    Z9, Z13, Z13
-	VSCALEFPS    Z10, Z14, Z14
-	VSCALEFPS    Z11, Z15, Z15
+	VSCALEFPS.Z  Z8, Z12, K1, Z12
+	VSCALEFPS.Z  Z9, Z13, K2, Z13
+	VSCALEFPS.Z  Z10, Z14, K3, Z14
+	VSCALEFPS.Z  Z11, Z15, K4, Z15
 	VADDPS       elementaryConstants<>+1728(SB), Z12, Z12
 	VADDPS       elementaryConstants<>+1728(SB), Z13, Z13
 	VADDPS       elementaryConstants<>+1728(SB), Z14, Z14
@@ -624,8 +624,8 @@ next1:
 	VXORPS       elementaryConstants<>+960(SB), Z0, Z1
 	VMOVUPS      elementaryConstants<>+1024(SB), Z2
 	VMINPS       Z1, Z2, Z1
-	VMOVUPS      elementaryConstants<>+1088(SB), Z2
-	VMAXPS       Z1, Z2, Z1
+	VMOVUPS      elementaryConstants<>+2432(SB), Z2
+	VCMPPS       $0x15, Z2, Z1, K1
 	VMOVAPS      Z1, Z2
 	VMOVUPS      elementaryConstants<>+1152(SB), Z3
 	VFMADD132PS  elementaryConstants<>+1216(SB), Z3, Z2
@@ -640,7 +640,7 @@ next1:
 	VMULPS       Z1, Z1, Z4
 	VFMADD213PS  Z1, Z4, Z3
 	VADDPS       elementaryConstants<>+1728(SB), Z3, Z3
-	VSCALEFPS    Z2, Z3, Z3
+	VSCALEFPS.Z  Z2, Z3, K1, Z3
 	VADDPS       elementaryConstants<>+1728(SB), Z3, Z3
 	VDIVPS       Z3, Z0, Z3
 	VMOVUPS      Z3, (AX)
@@ -671,14 +671,10 @@ next4:
 	VANDPS       elementaryConstants<>+1792(SB), Z1, Z5
 	VANDPS       elementaryConstants<>+1792(SB), Z2, Z6
 	VANDPS       elementaryConstants<>+1792(SB), Z3, Z7
-	VMOVUPS      elementaryConstants<>+2432(SB), Z8
-	VMOVUPS      elementaryConstants<>+2432(SB), Z9
-	VMOVUPS      elementaryConstants<>+2432(SB), Z10
-	VMOVUPS      elementaryConstants<>+2432(SB), Z11
-	VFMADD213PS  elementaryConstants<>+2496(SB), Z4, Z8
-	VFMADD213PS  elementaryConstants<>+2496(SB), Z5, Z9
-	VFMADD213PS  elementaryConstants<>+2496(SB), Z6, Z10
-	VFMADD213PS  elementaryConstants<>+2496(SB), Z7, Z11
+	VMOVUPS      elementaryConstants<>+2496(SB), Z8
+	VMOVUPS      elementaryConstants<>+2496(SB), Z9
+	VMOVUPS      elementaryConstants<>+2496(SB), Z10
+	VMOVUPS      elementaryConstants<>+2496(SB), Z11
 	VFMADD213PS  elementaryConstants<>+2560(SB), Z4, Z8
 	VFMADD213PS  elementaryConstants<>+2560(SB), Z5, Z9
 	VFMADD213PS  elementaryConstants<>+2560(SB), Z6, Z10
@@ -715,16 +711,20 @@ next4:
 	VFMADD213PS  elementaryConstants<>+3072(SB), Z5, Z9
 	VFMADD213PS  elementaryConstants<>+3072(SB), Z6, Z10
 	VFMADD213PS  elementaryConstants<>+3072(SB), Z7, Z11
+	VFMADD213PS  elementaryConstants<>+3136(SB), Z4, Z8
+	VFMADD213PS  elementaryConstants<>+3136(SB), Z5, Z9
+	VFMADD213PS  elementaryConstants<>+3136(SB), Z6, Z10
+	VFMADD213PS  elementaryConstants<>+3136(SB), Z7, Z11
 	VMOVUPS      elementaryConstants<>+1024(SB), Z4
 	VMINPS       Z8, Z4, Z8
 	VMINPS       Z9, Z4, Z9
 	VMINPS       Z10, Z4, Z10
 	VMINPS       Z11, Z4, Z11
-	VMOVUPS      elementaryConstants<>+1088(SB), Z4
-	VMAXPS       Z8, Z4, Z8
-	VMAXPS       Z9, Z4, Z9
-	VMAXPS       Z10, Z4, Z10
-	VMAXPS       Z11, Z4, Z11
+	VMOVUPS      elementaryConstants<>+2432(SB), Z4
+	VCMPPS       $0x15, Z4, Z8, K1
+	VCMPPS       $0x15, Z4, Z9, K2
+	VCMPPS       $0x15, Z4, Z10, K3
+	VCMPPS       $0x15, Z4, Z11, K4
 	VMOVAPS      Z8, Z4
 	VMOVAPS      Z9, Z5
 	VMOVAPS      Z10, Z6
@@ -778,10 +778,10 @@ next4:
 	VADDPS       elementaryConstants<>+1728(SB), Z13, Z13
 	VADDPS       elementaryConstants<>+1728(SB), Z14, Z14
 	VADDPS       elementaryConstants<>+1728(SB), Z15, Z15
-	VSCALEFPS    Z4, Z12, Z12
-	VSCALEFPS    Z5, Z13, Z13
-	VSCALEFPS    Z6, Z14, Z14
-	VSCALEFPS    Z7, Z15, Z15
+	VSCALEFPS.Z  Z4, Z12, K1, Z12
+	VSCALEFPS.Z  Z5, Z13, K2, Z13
+	VSCALEFPS.Z  Z6, Z14, K3, Z14
+	VSCALEFPS.Z  Z7, Z15, K4, Z15
 	VMOVUPS      elementaryConstants<>+1728(SB), Z4
 	VMOVUPS      elementaryConstants<>+1728(SB), Z5
 	VMOVUPS      elementaryConstants<>+1728(SB), Z6
@@ -817,8 +817,7 @@ next1:
 	JL           end1
 	VMOVUPS      (CX), Z0
 	VANDPS       elementaryConstants<>+1792(SB), Z0, Z1
-	VMOVUPS      elementaryConstants<>+2432(SB), Z2
-	VFMADD213PS  elementaryConstants<>+2496(SB), Z1, Z2
+	VMOVUPS      elementaryConstants<>+2496(SB), Z2
 	VFMADD213PS  elementaryConstants<>+2560(SB), Z1, Z2
 	VFMADD213PS  elementaryConstants<>+2624(SB), Z1, Z2
 	VFMADD213PS  elementaryConstants<>+2688(SB), Z1, Z2
@@ -828,10 +827,11 @@ next1:
 	VFMADD213PS  elementaryConstants<>+2944(SB), Z1, Z2
 	VFMADD213PS  elementaryConstants<>+3008(SB), Z1, Z2
 	VFMADD213PS  elementaryConstants<>+3072(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+3136(SB), Z1, Z2
 	VMOVUPS      elementaryConstants<>+1024(SB), Z1
 	VMINPS       Z2, Z1, Z2
-	VMOVUPS      elementaryConstants<>+1088(SB), Z1
-	VMAXPS       Z2, Z1, Z2
+	VMOVUPS      elementaryConstants<>+2432(SB), Z1
+	VCMPPS       $0x15, Z1, Z2, K1
 	VMOVAPS      Z2, Z1
 	VMOVUPS      elementaryConstants<>+1152(SB), Z3
 	VFMADD132PS  elementaryConstants<>+1216(SB), Z3, Z1
@@ -846,7 +846,7 @@ next1:
 	VMULPS       Z2, Z2, Z4
 	VFMADD213PS  Z2, Z4, Z3
 	VADDPS       elementaryConstants<>+1728(SB), Z3, Z3
-	VSCALEFPS    Z1, Z3, Z3
+	VSCALEFPS.Z  Z1, Z3, K1, Z3
 	VMOVUPS      elementaryConstants<>+1728(SB), Z1
 	VSUBPS       Z3, Z1, Z1
 	VPMOVD2M     Z0, K1
@@ -876,18 +876,18 @@ next4:
 	VMOVUPS      64(CX), Z1
 	VMOVUPS      128(CX), Z2
 	VMOVUPS      192(CX), Z3
-	VMOVUPS      elementaryConstants<>+3136(SB), Z8
-	VMOVUPS      elementaryConstants<>+3136(SB), Z9
-	VMOVUPS      elementaryConstants<>+3136(SB), Z10
-	VMOVUPS      elementaryConstants<>+3136(SB), Z11
+	VMOVUPS      elementaryConstants<>+3200(SB), Z8
+	VMOVUPS      elementaryConstants<>+3200(SB), Z9
+	VMOVUPS      elementaryConstants<>+3200(SB), Z10
+	VMOVUPS      elementaryConstants<>+3200(SB), Z11
 	VMULPS       Z0, Z0, Z4
 	VMULPS       Z1, Z1, Z5
 	VMULPS       Z2, Z2, Z6
 	VMULPS       Z3, Z3, Z7
-	VFMADD213PS  elementaryConstants<>+3200(SB), Z4, Z8
-	VFMADD213PS  elementaryConstants<>+3200(SB), Z5, Z9
-	VFMADD213PS  elementaryConstants<>+3200(SB), Z6, Z10
-	VFMADD213PS  elementaryConstants<>+3200(SB), Z7, Z11
+	VFMADD213PS  elementaryConstants<>+3264(SB), Z4, Z8
+	VFMADD213PS  elementaryConstants<>+3264(SB), Z5, Z9
+	VFMADD213PS  elementaryConstants<>+3264(SB), Z6, Z10
+	VFMADD213PS  elementaryConstants<>+3264(SB), Z7, Z11
 	VMULPS       Z0, Z8, Z8
 	VMULPS       Z1, Z9, Z9
 	VMULPS       Z2, Z10, Z10
@@ -897,11 +897,11 @@ next4:
 	VMINPS       Z9, Z4, Z9
 	VMINPS       Z10, Z4, Z10
 	VMINPS       Z11, Z4, Z11
-	VMOVUPS      elementaryConstants<>+1088(SB), Z4
-	VMAXPS       Z8, Z4, Z8
-	VMAXPS       Z9, Z4, Z9
-	VMAXPS       Z10, Z4, Z10
-	VMAXPS       Z11, Z4, Z11
+	VMOVUPS      elementaryConstants<>+2432(SB), Z4
+	VCMPPS       $0x15, Z4, Z8, K1
+	VCMPPS       $0x15, Z4, Z9, K2
+	VCMPPS       $0x15, Z4, Z10, K3
+	VCMPPS       $0x15, Z4, Z11, K4
 	VMOVAPS      Z8, Z4
 	VMOVAPS      Z9, Z5
 	VMOVAPS      Z10, Z6
@@ -955,10 +955,10 @@ next4:
 	VADDPS       elementaryConstants<>+1728(SB), Z13, Z13
 	VADDPS       elementaryConstants<>+1728(SB), Z14, Z14
 	VADDPS       elementaryConstants<>+1728(SB), Z15, Z15
-	VSCALEFPS    Z4, Z12, Z12
-	VSCALEFPS    Z5, Z13, Z13
-	VSCALEFPS    Z6, Z14, Z14
-	VSCALEFPS    Z7, Z15, Z15
+	VSCALEFPS.Z  Z4, Z12, K1, Z12
+	VSCALEFPS.Z  Z5, Z13, K2, Z13
+	VSCALEFPS.Z  Z6, Z14, K3, Z14
+	VSCALEFPS.Z  Z7, Z15, K4, Z15
 	VADDPS       elementaryConstants<>+1728(SB), Z12, Z12
 	VADDPS       elementaryConstants<>+1728(SB), Z13, Z13
 	VADDPS       elementaryConstants<>+1728(SB), Z14, Z14
@@ -981,14 +981,14 @@ next1:
 	CMPQ         DX, $0x10
 	JL           end1
 	VMOVUPS      (CX), Z0
-	VMOVUPS      elementaryConstants<>+3136(SB), Z2
+	VMOVUPS      elementaryConstants<>+3200(SB), Z2
 	VMULPS       Z0, Z0, Z1
-	VFMADD213PS  elementaryConstants<>+3200(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+3264(SB), Z1, Z2
 	VMULPS       Z0, Z2, Z2
 	VMOVUPS      elementaryConstants<>+1024(SB), Z1
 	VMINPS       Z2, Z1, Z2
-	VMOVUPS      elementaryConstants<>+1088(SB), Z1
-	VMAXPS       Z2, Z1, Z2
+	VMOVUPS      elementaryConstants<>+2432(SB), Z1
+	VCMPPS       $0x15, Z1, Z2, K1
 	VMOVAPS      Z2, Z1
 	VMOVUPS      elementaryConstants<>+1152(SB), Z3
 	VFMADD132PS  elementaryConstants<>+1216(SB), Z3, Z1
@@ -1003,7 +1003,7 @@ next1:
 	VMULPS       Z2, Z2, Z4
 	VFMADD213PS  Z2, Z4, Z3
 	VADDPS       elementaryConstants<>+1728(SB), Z3, Z3
-	VSCALEFPS    Z1, Z3, Z3
+	VSCALEFPS.Z  Z1, Z3, K1, Z3
 	VADDPS       elementaryConstants<>+1728(SB), Z3, Z3
 	VDIVPS       Z3, Z0, Z3
 	VMOVUPS      Z3, (AX)
@@ -1034,61 +1034,65 @@ next2:
 	VMINPS       Y2, Y4, Y2
 	VMINPS       Y3, Y4, Y3
 	VMOVUPS      elementaryConstants<>+1088(SB), Y4
-	VMAXPS       Y2, Y4, Y2
-	VMAXPS       Y3, Y4, Y3
-	VMOVAPS      Y2, Y4
-	VMOVAPS      Y3, Y5
-	VMOVUPS      elementaryConstants<>+1152(SB), Y6
-	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y4
-	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y5
-	VSUBPS       Y6, Y4, Y7
-	VSUBPS       Y6, Y5, Y6
-	VFNMADD231PS elementaryConstants<>+1280(SB), Y7, Y2
-	VFNMADD231PS elementaryConstants<>+1280(SB), Y6, Y3
-	VFNMADD231PS elementaryConstants<>+1344(SB), Y7, Y2
-	VFNMADD231PS elementaryConstants<>+1344(SB), Y6, Y3
-	VMOVUPS      elementaryConstants<>+1408(SB), Y8
-	VMOVUPS      elementaryConstants<>+1408(SB), Y9
-	VFMADD213PS  elementaryConstants<>+1472(SB), Y2, Y8
-	VFMADD213PS  elementaryConstants<>+1472(SB), Y3, Y9
-	VFMADD213PS  elementaryConstants<>+1536(SB), Y2, Y8
-	VFMADD213PS  elementaryConstants<>+1536(SB), Y3, Y9
-	VFMADD213PS  elementaryConstants<>+1600(SB), Y2, Y8
-	VFMADD213PS  elementaryConstants<>+1600(SB), Y3, Y9
-	VFMADD213PS  elementaryConstants<>+1664(SB), Y2, Y8
-	VFMADD213PS  elementaryConstants<>+1664(SB), Y3, Y9
-	VMULPS       Y2, Y2, Y6
-	VFMADD213PS  Y2, Y6, Y8
+	VCMPPS       $0x15, Y4, Y2, Y5
+	VANDPS       Y5, Y2, Y2
+	VCMPPS       $0x15, Y4, Y3, Y4
+	VANDPS       Y4, Y3, Y3
+	VMOVAPS      Y2, Y6
+	VMOVAPS      Y3, Y7
+	VMOVUPS      elementaryConstants<>+1152(SB), Y8
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y8, Y6
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y8, Y7
+	VSUBPS       Y8, Y6, Y9
+	VSUBPS       Y8, Y7, Y8
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y9, Y2
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y8, Y3
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y9, Y2
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y8, Y3
+	VMOVUPS      elementaryConstants<>+1408(SB), Y10
+	VMOVUPS      elementaryConstants<>+1408(SB), Y11
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y2, Y10
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y3, Y11
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y2, Y10
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y3, Y11
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y2, Y10
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y3, Y11
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y2, Y10
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y3, Y11
+	VMULPS       Y2, Y2, Y8
+	VFMADD213PS  Y2, Y8, Y10
 	VMULPS       Y3, Y3, Y2
-	VFMADD213PS  Y3, Y2, Y9
-	VADDPS       elementaryConstants<>+1728(SB), Y8, Y8
-	VADDPS       elementaryConstants<>+1728(SB), Y9, Y9
-	VPSUBD       elementaryConstants<>+1152(SB), Y4, Y4
-	VPSUBD       elementaryConstants<>+1152(SB), Y5, Y5
-	VPSRAD       $0x01, Y4, Y7
-	VPSRAD       $0x01, Y5, Y6
-	VPSUBD       Y7, Y4, Y4
-	VPSUBD       Y6, Y5, Y5
-	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
+	VFMADD213PS  Y3, Y2, Y11
+	VADDPS       elementaryConstants<>+1728(SB), Y10, Y10
+	VADDPS       elementaryConstants<>+1728(SB), Y11, Y11
+	VPSUBD       elementaryConstants<>+1152(SB), Y6, Y6
+	VPSUBD       elementaryConstants<>+1152(SB), Y7, Y7
+	VPSRAD       $0x01, Y6, Y9
+	VPSRAD       $0x01, Y7, Y8
+	VPSUBD       Y9, Y6, Y6
+	VPSUBD       Y8, Y7, Y7
+	VPADDD       elementaryConstants<>+2240(SB), Y9, Y9
+	VPADDD       elementaryConstants<>+2240(SB), Y8, Y8
+	VPSLLD       $0x17, Y9, Y9
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y9, Y10, Y10
+	VMULPS       Y8, Y11, Y11
 	VPADDD       elementaryConstants<>+2240(SB), Y6, Y6
-	VPSLLD       $0x17, Y7, Y7
+	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y7, Y8, Y8
-	VMULPS       Y6, Y9, Y9
-	VPADDD       elementaryConstants<>+2240(SB), Y4, Y4
-	VPADDD       elementaryConstants<>+2240(SB), Y5, Y5
-	VPSLLD       $0x17, Y4, Y4
-	VPSLLD       $0x17, Y5, Y5
-	VMULPS       Y4, Y8, Y8
-	VMULPS       Y5, Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y6, Y10, Y10
+	VMULPS       Y7, Y11, Y11
+	VANDPS       Y5, Y10, Y10
+	VANDPS       Y4, Y11, Y11
 	VMOVUPS      elementaryConstants<>+1728(SB), Y2
 	VMOVUPS      elementaryConstants<>+1728(SB), Y3
-	VBLENDVPS    Y0, Y8, Y2, Y2
-	VBLENDVPS    Y1, Y9, Y3, Y3
+	VBLENDVPS    Y0, Y10, Y2, Y2
+	VBLENDVPS    Y1, Y11, Y3, Y3
 	VMOVAPS      Y2, Y4
 	VMOVAPS      Y3, Y5
-	VADDPS       elementaryConstants<>+1728(SB), Y8, Y0
-	VADDPS       elementaryConstants<>+1728(SB), Y9, Y1
+	VADDPS       elementaryConstants<>+1728(SB), Y10, Y0
+	VADDPS       elementaryConstants<>+1728(SB), Y11, Y1
 	VMOVUPS      elementaryConstants<>+1728(SB), Y6
 	VDIVPS       Y0, Y6, Y0
 	VDIVPS       Y1, Y6, Y1
@@ -1096,8 +1100,8 @@ next2:
 	VMULPS       Y1, Y3, Y3
 	VFNMADD231PS elementaryConstants<>+1728(SB), Y2, Y4
 	VFNMADD231PS elementaryConstants<>+1728(SB), Y3, Y5
-	VFNMADD231PS Y8, Y2, Y4
-	VFNMADD231PS Y9, Y3, Y5
+	VFNMADD231PS Y10, Y2, Y4
+	VFNMADD231PS Y11, Y3, Y5
 	VFMADD231PS  Y0, Y4, Y2
 	VFMADD231PS  Y1, Y5, Y3
 	VMOVUPS      Y2, (AX)
@@ -1116,39 +1120,41 @@ next1:
 	VMOVUPS      elementaryConstants<>+1024(SB), Y2
 	VMINPS       Y1, Y2, Y1
 	VMOVUPS      elementaryConstants<>+1088(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMOVAPS      Y1, Y2
-	VMOVUPS      elementaryConstants<>+1152(SB), Y3
-	VFMADD132PS  elementaryConstants<>+1216(SB), Y3, Y2
-	VSUBPS       Y3, Y2, Y3
-	VFNMADD231PS elementaryConstants<>+1280(SB), Y3, Y1
-	VFNMADD231PS elementaryConstants<>+1344(SB), Y3, Y1
-	VMOVUPS      elementaryConstants<>+1408(SB), Y4
-	VFMADD213PS  elementaryConstants<>+1472(SB), Y1, Y4
-	VFMADD213PS  elementaryConstants<>+1536(SB), Y1, Y4
-	VFMADD213PS  elementaryConstants<>+1600(SB), Y1, Y4
-	VFMADD213PS  elementaryConstants<>+1664(SB), Y1, Y4
-	VMULPS       Y1, Y1, Y3
-	VFMADD213PS  Y1, Y3, Y4
-	VADDPS       elementaryConstants<>+1728(SB), Y4, Y4
-	VPSUBD       elementaryConstants<>+1152(SB), Y2, Y2
-	VPSRAD       $0x01, Y2, Y3
-	VPSUBD       Y3, Y2, Y2
+	VCMPPS       $0x15, Y2, Y1, Y2
+	VANDPS       Y2, Y1, Y1
+	VMOVAPS      Y1, Y3
+	VMOVUPS      elementaryConstants<>+1152(SB), Y4
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y4, Y3
+	VSUBPS       Y4, Y3, Y4
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y4, Y1
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y4, Y1
+	VMOVUPS      elementaryConstants<>+1408(SB), Y5
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y1, Y5
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y1, Y5
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y1, Y5
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y1, Y5
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y5
+	VADDPS       elementaryConstants<>+1728(SB), Y5, Y5
+	VPSUBD       elementaryConstants<>+1152(SB), Y3, Y3
+	VPSRAD       $0x01, Y3, Y4
+	VPSUBD       Y4, Y3, Y3
+	VPADDD       elementaryConstants<>+2240(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
 	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VPADDD       elementaryConstants<>+2240(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
+	VMULPS       Y3, Y5, Y5
+	VANDPS       Y2, Y5, Y5
 	VMOVUPS      elementaryConstants<>+1728(SB), Y1
-	VBLENDVPS    Y0, Y4, Y1, Y1
+	VBLENDVPS    Y0, Y5, Y1, Y1
 	VMOVAPS      Y1, Y2
-	VADDPS       elementaryConstants<>+1728(SB), Y4, Y0
+	VADDPS       elementaryConstants<>+1728(SB), Y5, Y0
 	VMOVUPS      elementaryConstants<>+1728(SB), Y3
 	VDIVPS       Y0, Y3, Y0
 	VMULPS       Y0, Y1, Y1
 	VFNMADD231PS elementaryConstants<>+1728(SB), Y1, Y2
-	VFNMADD231PS Y4, Y1, Y2
+	VFNMADD231PS Y5, Y1, Y2
 	VFMADD231PS  Y0, Y2, Y1
 	VMOVUPS      Y1, (AX)
 	ADDQ         $0x00000020, CX
@@ -1310,60 +1316,64 @@ next2:
 	VMOVUPS      elementaryConstants<>+1024(SB), Y4
 	VMINPS       Y2, Y4, Y2
 	VMINPS       Y3, Y4, Y3
-	VMOVUPS      elementaryConstants<>+1088(SB), Y4
-	VMAXPS       Y2, Y4, Y2
-	VMAXPS       Y3, Y4, Y3
-	VMOVAPS      Y2, Y4
-	VMOVAPS      Y3, Y5
-	VMOVUPS      elementaryConstants<>+1152(SB), Y6
-	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y4
-	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y5
-	VSUBPS       Y6, Y4, Y7
-	VSUBPS       Y6, Y5, Y6
-	VFNMADD231PS elementaryConstants<>+1280(SB), Y7, Y2
-	VFNMADD231PS elementaryConstants<>+1280(SB), Y6, Y3
-	VFNMADD231PS elementaryConstants<>+1344(SB), Y7, Y2
-	VFNMADD231PS elementaryConstants<>+1344(SB), Y6, Y3
-	VMOVUPS      elementaryConstants<>+1408(SB), Y8
-	VMOVUPS      elementaryConstants<>+1408(SB), Y9
-	VFMADD213PS  elementaryConstants<>+1472(SB), Y2, Y8
-	VFMADD213PS  elementaryConstants<>+1472(SB), Y3, Y9
-	VFMADD213PS  elementaryConstants<>+1536(SB), Y2, Y8
-	VFMADD213PS  elementaryConstants<>+1536(SB), Y3, Y9
-	VFMADD213PS  elementaryConstants<>+1600(SB), Y2, Y8
-	VFMADD213PS  elementaryConstants<>+1600(SB), Y3, Y9
-	VFMADD213PS  elementaryConstants<>+1664(SB), Y2, Y8
-	VFMADD213PS  elementaryConstants<>+1664(SB), Y3, Y9
-	VMULPS       Y2, Y2, Y6
-	VFMADD213PS  Y2, Y6, Y8
+	VMOVUPS      elementaryConstants<>+2432(SB), Y4
+	VCMPPS       $0x15, Y4, Y2, Y5
+	VANDPS       Y5, Y2, Y2
+	VCMPPS       $0x15, Y4, Y3, Y4
+	VANDPS       Y4, Y3, Y3
+	VMOVAPS      Y2, Y6
+	VMOVAPS      Y3, Y7
+	VMOVUPS      elementaryConstants<>+1152(SB), Y8
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y8, Y6
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y8, Y7
+	VSUBPS       Y8, Y6, Y9
+	VSUBPS       Y8, Y7, Y8
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y9, Y2
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y8, Y3
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y9, Y2
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y8, Y3
+	VMOVUPS      elementaryConstants<>+1408(SB), Y10
+	VMOVUPS      elementaryConstants<>+1408(SB), Y11
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y2, Y10
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y3, Y11
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y2, Y10
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y3, Y11
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y2, Y10
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y3, Y11
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y2, Y10
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y3, Y11
+	VMULPS       Y2, Y2, Y8
+	VFMADD213PS  Y2, Y8, Y10
 	VMULPS       Y3, Y3, Y2
-	VFMADD213PS  Y3, Y2, Y9
-	VADDPS       elementaryConstants<>+1728(SB), Y8, Y8
-	VADDPS       elementaryConstants<>+1728(SB), Y9, Y9
-	VPSUBD       elementaryConstants<>+1152(SB), Y4, Y4
-	VPSUBD       elementaryConstants<>+1152(SB), Y5, Y5
-	VPSRAD       $0x01, Y4, Y7
-	VPSRAD       $0x01, Y5, Y6
-	VPSUBD       Y7, Y4, Y4
-	VPSUBD       Y6, Y5, Y5
-	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
+	VFMADD213PS  Y3, Y2, Y11
+	VADDPS       elementaryConstants<>+1728(SB), Y10, Y10
+	VADDPS       elementaryConstants<>+1728(SB), Y11, Y11
+	VPSUBD       elementaryConstants<>+1152(SB), Y6, Y6
+	VPSUBD       elementaryConstants<>+1152(SB), Y7, Y7
+	VPSRAD       $0x01, Y6, Y9
+	VPSRAD       $0x01, Y7, Y8
+	VPSUBD       Y9, Y6, Y6
+	VPSUBD       Y8, Y7, Y7
+	VPADDD       elementaryConstants<>+2240(SB), Y9, Y9
+	VPADDD       elementaryConstants<>+2240(SB), Y8, Y8
+	VPSLLD       $0x17, Y9, Y9
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y9, Y10, Y10
+	VMULPS       Y8, Y11, Y11
 	VPADDD       elementaryConstants<>+2240(SB), Y6, Y6
-	VPSLLD       $0x17, Y7, Y7
+	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y7, Y8, Y8
-	VMULPS       Y6, Y9, Y9
-	VPADDD       elementaryConstants<>+2240(SB), Y4, Y4
-	VPADDD       elementaryConstants<>+2240(SB), Y5, Y5
-	VPSLLD       $0x17, Y4, Y4
-	VPSLLD       $0x17, Y5, Y5
-	VMULPS       Y4, Y8, Y8
-	VMULPS       Y5, Y9, Y9
-	VADDPS       elementaryConstants<>+1728(SB), Y8, Y8
-	VADDPS       elementaryConstants<>+1728(SB), Y9, Y9
-	VDIVPS       Y8, Y0, Y8
-	VDIVPS       Y9, Y1, Y9
-	VMOVUPS      Y8, (AX)
-	VMOVUPS      Y9, 32(AX)
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y6, Y10, Y10
+	VMULPS       Y7, Y11, Y11
+	VANDPS       Y5, Y10, Y10
+	VANDPS       Y4, Y11, Y11
+	VADDPS       elementaryConstants<>+1728(SB), Y10, Y10
+	VADDPS       elementaryConstants<>+1728(SB), Y11, Y11
+	VDIVPS       Y10, Y0, Y10
+	VDIVPS       Y11, Y1, Y11
+	VMOVUPS      Y10, (AX)
+	VMOVUPS      Y11, 32(AX)
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, AX
 	SUBQ         $0x10, DX
@@ -1377,34 +1387,36 @@ next1:
 	VXORPS       elementaryConstants<>+960(SB), Y0, Y1
 	VMOVUPS      elementaryConstants<>+1024(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMOVUPS      elementaryConstants<>+1088(SB), Y2
-	VMAXPS       Y1, Y2, Y1
-	VMOVAPS      Y1, Y2
-	VMOVUPS      elementaryConstants<>+1152(SB), Y3
-	VFMADD132PS  elementaryConstants<>+1216(SB), Y3, Y2
-	VSUBPS       Y3, Y2, Y3
-	VFNMADD231PS elementaryConstants<>+1280(SB), Y3, Y1
-	VFNMADD231PS elementaryConstants<>+1344(SB), Y3, Y1
-	VMOVUPS      elementaryConstants<>+1408(SB), Y4
-	VFMADD213PS  elementaryConstants<>+1472(SB), Y1, Y4
-	VFMADD213PS  elementaryConstants<>+1536(SB), Y1, Y4
-	VFMADD213PS  elementaryConstants<>+1600(SB), Y1, Y4
-	VFMADD213PS  elementaryConstants<>+1664(SB), Y1, Y4
-	VMULPS       Y1, Y1, Y3
-	VFMADD213PS  Y1, Y3, Y4
-	VADDPS       elementaryConstants<>+1728(SB), Y4, Y4
-	VPSUBD       elementaryConstants<>+1152(SB), Y2, Y2
-	VPSRAD       $0x01, Y2, Y3
-	VPSUBD       Y3, Y2, Y2
+	VMOVUPS      elementaryConstants<>+2432(SB), Y2
+	VCMPPS       $0x15, Y2, Y1, Y2
+	VANDPS       Y2, Y1, Y1
+	VMOVAPS      Y1, Y3
+	VMOVUPS      elementaryConstants<>+1152(SB), Y4
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y4, Y3
+	VSUBPS       Y4, Y3, Y4
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y4, Y1
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y4, Y1
+	VMOVUPS      elementaryConstants<>+1408(SB), Y5
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y1, Y5
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y1, Y5
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y1, Y5
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y1, Y5
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y5
+	VADDPS       elementaryConstants<>+1728(SB), Y5, Y5
+	VPSUBD       elementaryConstants<>+1152(SB), Y3, Y3
+	VPSRAD       $0x01, Y3, Y4
+	VPSUBD       Y4, Y3, Y3
+	VPADDD       elementaryConstants<>+2240(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
 	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VPADDD       elementaryConstants<>+2240(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y4, Y4
-	VADDPS       elementaryConstants<>+1728(SB), Y4, Y4
-	VDIVPS       Y4, Y0, Y4
-	VMOVUPS      Y4, (AX)
+	VMULPS       Y3, Y5, Y5
+	VANDPS       Y2, Y5, Y5
+	VADDPS       elementaryConstants<>+1728(SB), Y5, Y5
+	VDIVPS       Y5, Y0, Y5
+	VMOVUPS      Y5, (AX)
 	ADDQ         $0x00000020, CX
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x08, DX
@@ -1428,10 +1440,8 @@ next2:
 	VMOVUPS      32(CX), Y1
 	VANDPS       elementaryConstants<>+1792(SB), Y0, Y2
 	VANDPS       elementaryConstants<>+1792(SB), Y1, Y3
-	VMOVUPS      elementaryConstants<>+2432(SB), Y4
-	VMOVUPS      elementaryConstants<>+2432(SB), Y5
-	VFMADD213PS  elementaryConstants<>+2496(SB), Y2, Y4
-	VFMADD213PS  elementaryConstants<>+2496(SB), Y3, Y5
+	VMOVUPS      elementaryConstants<>+2496(SB), Y4
+	VMOVUPS      elementaryConstants<>+2496(SB), Y5
 	VFMADD213PS  elementaryConstants<>+2560(SB), Y2, Y4
 	VFMADD213PS  elementaryConstants<>+2560(SB), Y3, Y5
 	VFMADD213PS  elementaryConstants<>+2624(SB), Y2, Y4
@@ -1450,63 +1460,69 @@ next2:
 	VFMADD213PS  elementaryConstants<>+3008(SB), Y3, Y5
 	VFMADD213PS  elementaryConstants<>+3072(SB), Y2, Y4
 	VFMADD213PS  elementaryConstants<>+3072(SB), Y3, Y5
+	VFMADD213PS  elementaryConstants<>+3136(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+3136(SB), Y3, Y5
 	VMOVUPS      elementaryConstants<>+1024(SB), Y2
 	VMINPS       Y4, Y2, Y4
 	VMINPS       Y5, Y2, Y5
-	VMOVUPS      elementaryConstants<>+1088(SB), Y2
-	VMAXPS       Y4, Y2, Y4
-	VMAXPS       Y5, Y2, Y5
-	VMOVAPS      Y4, Y2
-	VMOVAPS      Y5, Y3
-	VMOVUPS      elementaryConstants<>+1152(SB), Y6
-	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y2
-	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y3
-	VSUBPS       Y6, Y2, Y7
-	VSUBPS       Y6, Y3, Y6
-	VFNMADD231PS elementaryConstants<>+1280(SB), Y7, Y4
-	VFNMADD231PS elementaryConstants<>+1280(SB), Y6, Y5
-	VFNMADD231PS elementaryConstants<>+1344(SB), Y7, Y4
-	VFNMADD231PS elementaryConstants<>+1344(SB), Y6, Y5
-	VMOVUPS      elementaryConstants<>+1408(SB), Y8
-	VMOVUPS      elementaryConstants<>+1408(SB), Y9
-	VFMADD213PS  elementaryConstants<>+1472(SB), Y4, Y8
-	VFMADD213PS  elementaryConstants<>+1472(SB), Y5, Y9
-	VFMADD213PS  elementaryConstants<>+1536(SB), Y4, Y8
-	VFMADD213PS  elementaryConstants<>+1536(SB), Y5, Y9
-	VFMADD213PS  elementaryConstants<>+1600(SB), Y4, Y8
-	VFMADD213PS  elementaryConstants<>+1600(SB), Y5, Y9
-	VFMADD213PS  elementaryConstants<>+1664(SB), Y4, Y8
-	VFMADD213PS  elementaryConstants<>+1664(SB), Y5, Y9
-	VMULPS       Y4, Y4, Y6
-	VFMADD213PS  Y4, Y6, Y8
+	VMOVUPS      elementaryConstants<>+2432(SB), Y2
+	VCMPPS       $0x15, Y2, Y4, Y3
+	VANDPS       Y3, Y4, Y4
+	VCMPPS       $0x15, Y2, Y5, Y2
+	VANDPS       Y2, Y5, Y5
+	VMOVAPS      Y4, Y6
+	VMOVAPS      Y5, Y7
+	VMOVUPS      elementaryConstants<>+1152(SB), Y8
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y8, Y6
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y8, Y7
+	VSUBPS       Y8, Y6, Y9
+	VSUBPS       Y8, Y7, Y8
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y9, Y4
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y8, Y5
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y9, Y4
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y8, Y5
+	VMOVUPS      elementaryConstants<>+1408(SB), Y10
+	VMOVUPS      elementaryConstants<>+1408(SB), Y11
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y4, Y10
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y5, Y11
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y4, Y10
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y5, Y11
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y4, Y10
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y5, Y11
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y4, Y10
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y5, Y11
+	VMULPS       Y4, Y4, Y8
+	VFMADD213PS  Y4, Y8, Y10
 	VMULPS       Y5, Y5, Y4
-	VFMADD213PS  Y5, Y4, Y9
-	VADDPS       elementaryConstants<>+1728(SB), Y8, Y8
-	VADDPS       elementaryConstants<>+1728(SB), Y9, Y9
-	VPSUBD       elementaryConstants<>+1152(SB), Y2, Y2
-	VPSUBD       elementaryConstants<>+1152(SB), Y3, Y3
-	VPSRAD       $0x01, Y2, Y7
-	VPSRAD       $0x01, Y3, Y6
-	VPSUBD       Y7, Y2, Y2
-	VPSUBD       Y6, Y3, Y3
-	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
+	VFMADD213PS  Y5, Y4, Y11
+	VADDPS       elementaryConstants<>+1728(SB), Y10, Y10
+	VADDPS       elementaryConstants<>+1728(SB), Y11, Y11
+	VPSUBD       elementaryConstants<>+1152(SB), Y6, Y6
+	VPSUBD       elementaryConstants<>+1152(SB), Y7, Y7
+	VPSRAD       $0x01, Y6, Y9
+	VPSRAD       $0x01, Y7, Y8
+	VPSUBD       Y9, Y6, Y6
+	VPSUBD       Y8, Y7, Y7
+	VPADDD       elementaryConstants<>+2240(SB), Y9, Y9
+	VPADDD       elementaryConstants<>+2240(SB), Y8, Y8
+	VPSLLD       $0x17, Y9, Y9
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y9, Y10, Y10
+	VMULPS       Y8, Y11, Y11
 	VPADDD       elementaryConstants<>+2240(SB), Y6, Y6
-	VPSLLD       $0x17, Y7, Y7
+	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y7, Y8, Y8
-	VMULPS       Y6, Y9, Y9
-	VPADDD       elementaryConstants<>+2240(SB), Y2, Y2
-	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
-	VPSLLD       $0x17, Y2, Y2
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y2, Y8, Y8
-	VMULPS       Y3, Y9, Y9
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y6, Y10, Y10
+	VMULPS       Y7, Y11, Y11
+	VANDPS       Y3, Y10, Y10
+	VANDPS       Y2, Y11, Y11
 	VMOVUPS      elementaryConstants<>+1728(SB), Y2
 	VMOVUPS      elementaryConstants<>+1728(SB), Y3
-	VSUBPS       Y8, Y2, Y2
-	VSUBPS       Y9, Y3, Y3
-	VBLENDVPS    Y0, Y8, Y2, Y2
-	VBLENDVPS    Y1, Y9, Y3, Y3
+	VSUBPS       Y10, Y2, Y2
+	VSUBPS       Y11, Y3, Y3
+	VBLENDVPS    Y0, Y10, Y2, Y2
+	VBLENDVPS    Y1, Y11, Y3, Y3
 	VMULPS       Y0, Y2, Y2
 	VMULPS       Y1, Y3, Y3
 	VMOVUPS      Y2, (AX)
@@ -1522,8 +1538,7 @@ next1:
 	JL           end1
 	VMOVUPS      (CX), Y0
 	VANDPS       elementaryConstants<>+1792(SB), Y0, Y1
-	VMOVUPS      elementaryConstants<>+2432(SB), Y2
-	VFMADD213PS  elementaryConstants<>+2496(SB), Y1, Y2
+	VMOVUPS      elementaryConstants<>+2496(SB), Y2
 	VFMADD213PS  elementaryConstants<>+2560(SB), Y1, Y2
 	VFMADD213PS  elementaryConstants<>+2624(SB), Y1, Y2
 	VFMADD213PS  elementaryConstants<>+2688(SB), Y1, Y2
@@ -1533,36 +1548,39 @@ next1:
 	VFMADD213PS  elementaryConstants<>+2944(SB), Y1, Y2
 	VFMADD213PS  elementaryConstants<>+3008(SB), Y1, Y2
 	VFMADD213PS  elementaryConstants<>+3072(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+3136(SB), Y1, Y2
 	VMOVUPS      elementaryConstants<>+1024(SB), Y1
 	VMINPS       Y2, Y1, Y2
-	VMOVUPS      elementaryConstants<>+1088(SB), Y1
-	VMAXPS       Y2, Y1, Y2
-	VMOVAPS      Y2, Y1
-	VMOVUPS      elementaryConstants<>+1152(SB), Y3
-	VFMADD132PS  elementaryConstants<>+1216(SB), Y3, Y1
-	VSUBPS       Y3, Y1, Y3
-	VFNMADD231PS elementaryConstants<>+1280(SB), Y3, Y2
-	VFNMADD231PS elementaryConstants<>+1344(SB), Y3, Y2
-	VMOVUPS      elementaryConstants<>+1408(SB), Y4
-	VFMADD213PS  elementaryConstants<>+1472(SB), Y2, Y4
-	VFMADD213PS  elementaryConstants<>+1536(SB), Y2, Y4
-	VFMADD213PS  elementaryConstants<>+1600(SB), Y2, Y4
-	VFMADD213PS  elementaryConstants<>+1664(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y3
-	VFMADD213PS  Y2, Y3, Y4
-	VADDPS       elementaryConstants<>+1728(SB), Y4, Y4
-	VPSUBD       elementaryConstants<>+1152(SB), Y1, Y1
-	VPSRAD       $0x01, Y1, Y3
-	VPSUBD       Y3, Y1, Y1
+	VMOVUPS      elementaryConstants<>+2432(SB), Y1
+	VCMPPS       $0x15, Y1, Y2, Y1
+	VANDPS       Y1, Y2, Y2
+	VMOVAPS      Y2, Y3
+	VMOVUPS      elementaryConstants<>+1152(SB), Y4
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y4, Y3
+	VSUBPS       Y4, Y3, Y4
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y4, Y2
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y4, Y2
+	VMOVUPS      elementaryConstants<>+1408(SB), Y5
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y2, Y5
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y2, Y5
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y2, Y5
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y2, Y5
+	VMULPS       Y2, Y2, Y4
+	VFMADD213PS  Y2, Y4, Y5
+	VADDPS       elementaryConstants<>+1728(SB), Y5, Y5
+	VPSUBD       elementaryConstants<>+1152(SB), Y3, Y3
+	VPSRAD       $0x01, Y3, Y4
+	VPSUBD       Y4, Y3, Y3
+	VPADDD       elementaryConstants<>+2240(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
 	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VPADDD       elementaryConstants<>+2240(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y4, Y4
+	VMULPS       Y3, Y5, Y5
+	VANDPS       Y1, Y5, Y5
 	VMOVUPS      elementaryConstants<>+1728(SB), Y1
-	VSUBPS       Y4, Y1, Y1
-	VBLENDVPS    Y0, Y4, Y1, Y1
+	VSUBPS       Y5, Y1, Y1
+	VBLENDVPS    Y0, Y5, Y1, Y1
 	VMULPS       Y0, Y1, Y1
 	VMOVUPS      Y1, (AX)
 	ADDQ         $0x00000020, CX
@@ -1586,71 +1604,75 @@ next2:
 	JL           end2
 	VMOVUPS      (CX), Y0
 	VMOVUPS      32(CX), Y1
-	VMOVUPS      elementaryConstants<>+3136(SB), Y4
-	VMOVUPS      elementaryConstants<>+3136(SB), Y5
+	VMOVUPS      elementaryConstants<>+3200(SB), Y4
+	VMOVUPS      elementaryConstants<>+3200(SB), Y5
 	VMULPS       Y0, Y0, Y2
 	VMULPS       Y1, Y1, Y3
-	VFMADD213PS  elementaryConstants<>+3200(SB), Y2, Y4
-	VFMADD213PS  elementaryConstants<>+3200(SB), Y3, Y5
+	VFMADD213PS  elementaryConstants<>+3264(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+3264(SB), Y3, Y5
 	VMULPS       Y0, Y4, Y4
 	VMULPS       Y1, Y5, Y5
 	VMOVUPS      elementaryConstants<>+1024(SB), Y2
 	VMINPS       Y4, Y2, Y4
 	VMINPS       Y5, Y2, Y5
-	VMOVUPS      elementaryConstants<>+1088(SB), Y2
-	VMAXPS       Y4, Y2, Y4
-	VMAXPS       Y5, Y2, Y5
-	VMOVAPS      Y4, Y2
-	VMOVAPS      Y5, Y3
-	VMOVUPS      elementaryConstants<>+1152(SB), Y6
-	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y2
-	VFMADD132PS  elementaryConstants<>+1216(SB), Y6, Y3
-	VSUBPS       Y6, Y2, Y7
-	VSUBPS       Y6, Y3, Y6
-	VFNMADD231PS elementaryConstants<>+1280(SB), Y7, Y4
-	VFNMADD231PS elementaryConstants<>+1280(SB), Y6, Y5
-	VFNMADD231PS elementaryConstants<>+1344(SB), Y7, Y4
-	VFNMADD231PS elementaryConstants<>+1344(SB), Y6, Y5
-	VMOVUPS      elementaryConstants<>+1408(SB), Y8
-	VMOVUPS      elementaryConstants<>+1408(SB), Y9
-	VFMADD213PS  elementaryConstants<>+1472(SB), Y4, Y8
-	VFMADD213PS  elementaryConstants<>+1472(SB), Y5, Y9
-	VFMADD213PS  elementaryConstants<>+1536(SB), Y4, Y8
-	VFMADD213PS  elementaryConstants<>+1536(SB), Y5, Y9
-	VFMADD213PS  elementaryConstants<>+1600(SB), Y4, Y8
-	VFMADD213PS  elementaryConstants<>+1600(SB), Y5, Y9
-	VFMADD213PS  elementaryConstants<>+1664(SB), Y4, Y8
-	VFMADD213PS  elementaryConstants<>+1664(SB), Y5, Y9
-	VMULPS       Y4, Y4, Y6
-	VFMADD213PS  Y4, Y6, Y8
+	VMOVUPS      elementaryConstants<>+2432(SB), Y2
+	VCMPPS       $0x15, Y2, Y4, Y3
+	VANDPS       Y3, Y4, Y4
+	VCMPPS       $0x15, Y2, Y5, Y2
+	VANDPS       Y2, Y5, Y5
+	VMOVAPS      Y4, Y6
+	VMOVAPS      Y5, Y7
+	VMOVUPS      elementaryConstants<>+1152(SB), Y8
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y8, Y6
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y8, Y7
+	VSUBPS       Y8, Y6, Y9
+	VSUBPS       Y8, Y7, Y8
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y9, Y4
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y8, Y5
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y9, Y4
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y8, Y5
+	VMOVUPS      elementaryConstants<>+1408(SB), Y10
+	VMOVUPS      elementaryConstants<>+1408(SB), Y11
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y4, Y10
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y5, Y11
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y4, Y10
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y5, Y11
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y4, Y10
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y5, Y11
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y4, Y10
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y5, Y11
+	VMULPS       Y4, Y4, Y8
+	VFMADD213PS  Y4, Y8, Y10
 	VMULPS       Y5, Y5, Y4
-	VFMADD213PS  Y5, Y4, Y9
-	VADDPS       elementaryConstants<>+1728(SB), Y8, Y8
-	VADDPS       elementaryConstants<>+1728(SB), Y9, Y9
-	VPSUBD       elementaryConstants<>+1152(SB), Y2, Y2
-	VPSUBD       elementaryConstants<>+1152(SB), Y3, Y3
-	VPSRAD       $0x01, Y2, Y7
-	VPSRAD       $0x01, Y3, Y6
-	VPSUBD       Y7, Y2, Y2
-	VPSUBD       Y6, Y3, Y3
-	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
+	VFMADD213PS  Y5, Y4, Y11
+	VADDPS       elementaryConstants<>+1728(SB), Y10, Y10
+	VADDPS       elementaryConstants<>+1728(SB), Y11, Y11
+	VPSUBD       elementaryConstants<>+1152(SB), Y6, Y6
+	VPSUBD       elementaryConstants<>+1152(SB), Y7, Y7
+	VPSRAD       $0x01, Y6, Y9
+	VPSRAD       $0x01, Y7, Y8
+	VPSUBD       Y9, Y6, Y6
+	VPSUBD       Y8, Y7, Y7
+	VPADDD       elementaryConstants<>+2240(SB), Y9, Y9
+	VPADDD       elementaryConstants<>+2240(SB), Y8, Y8
+	VPSLLD       $0x17, Y9, Y9
+	VPSLLD       $0x17, Y8, Y8
+	VMULPS       Y9, Y10, Y10
+	VMULPS       Y8, Y11, Y11
 	VPADDD       elementaryConstants<>+2240(SB), Y6, Y6
-	VPSLLD       $0x17, Y7, Y7
+	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
 	VPSLLD       $0x17, Y6, Y6
-	VMULPS       Y7, Y8, Y8
-	VMULPS       Y6, Y9, Y9
-	VPADDD       elementaryConstants<>+2240(SB), Y2, Y2
-	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
-	VPSLLD       $0x17, Y2, Y2
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y2, Y8, Y8
-	VMULPS       Y3, Y9, Y9
-	VADDPS       elementaryConstants<>+1728(SB), Y8, Y8
-	VADDPS       elementaryConstants<>+1728(SB), Y9, Y9
-	VDIVPS       Y8, Y0, Y8
-	VDIVPS       Y9, Y1, Y9
-	VMOVUPS      Y8, (AX)
-	VMOVUPS      Y9, 32(AX)
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y6, Y10, Y10
+	VMULPS       Y7, Y11, Y11
+	VANDPS       Y3, Y10, Y10
+	VANDPS       Y2, Y11, Y11
+	VADDPS       elementaryConstants<>+1728(SB), Y10, Y10
+	VADDPS       elementaryConstants<>+1728(SB), Y11, Y11
+	VDIVPS       Y10, Y0, Y10
+	VDIVPS       Y11, Y1, Y11
+	VMOVUPS      Y10, (AX)
+	VMOVUPS      Y11, 32(AX)
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, AX
 	SUBQ         $0x10, DX
@@ -1661,40 +1683,42 @@ next1:
 	CMPQ         DX, $0x08
 	JL           end1
 	VMOVUPS      (CX), Y0
-	VMOVUPS      elementaryConstants<>+3136(SB), Y2
+	VMOVUPS      elementaryConstants<>+3200(SB), Y2
 	VMULPS       Y0, Y0, Y1
-	VFMADD213PS  elementaryConstants<>+3200(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+3264(SB), Y1, Y2
 	VMULPS       Y0, Y2, Y2
 	VMOVUPS      elementaryConstants<>+1024(SB), Y1
 	VMINPS       Y2, Y1, Y2
-	VMOVUPS      elementaryConstants<>+1088(SB), Y1
-	VMAXPS       Y2, Y1, Y2
-	VMOVAPS      Y2, Y1
-	VMOVUPS      elementaryConstants<>+1152(SB), Y3
-	VFMADD132PS  elementaryConstants<>+1216(SB), Y3, Y1
-	VSUBPS       Y3, Y1, Y3
-	VFNMADD231PS elementaryConstants<>+1280(SB), Y3, Y2
-	VFNMADD231PS elementaryConstants<>+1344(SB), Y3, Y2
-	VMOVUPS      elementaryConstants<>+1408(SB), Y4
-	VFMADD213PS  elementaryConstants<>+1472(SB), Y2, Y4
-	VFMADD213PS  elementaryConstants<>+1536(SB), Y2, Y4
-	VFMADD213PS  elementaryConstants<>+1600(SB), Y2, Y4
-	VFMADD213PS  elementaryConstants<>+1664(SB), Y2, Y4
-	VMULPS       Y2, Y2, Y3
-	VFMADD213PS  Y2, Y3, Y4
-	VADDPS       elementaryConstants<>+1728(SB), Y4, Y4
-	VPSUBD       elementaryConstants<>+1152(SB), Y1, Y1
-	VPSRAD       $0x01, Y1, Y3
-	VPSUBD       Y3, Y1, Y1
+	VMOVUPS      elementaryConstants<>+2432(SB), Y1
+	VCMPPS       $0x15, Y1, Y2, Y1
+	VANDPS       Y1, Y2, Y2
+	VMOVAPS      Y2, Y3
+	VMOVUPS      elementaryConstants<>+1152(SB), Y4
+	VFMADD132PS  elementaryConstants<>+1216(SB), Y4, Y3
+	VSUBPS       Y4, Y3, Y4
+	VFNMADD231PS elementaryConstants<>+1280(SB), Y4, Y2
+	VFNMADD231PS elementaryConstants<>+1344(SB), Y4, Y2
+	VMOVUPS      elementaryConstants<>+1408(SB), Y5
+	VFMADD213PS  elementaryConstants<>+1472(SB), Y2, Y5
+	VFMADD213PS  elementaryConstants<>+1536(SB), Y2, Y5
+	VFMADD213PS  elementaryConstants<>+1600(SB), Y2, Y5
+	VFMADD213PS  elementaryConstants<>+1664(SB), Y2, Y5
+	VMULPS       Y2, Y2, Y4
+	VFMADD213PS  Y2, Y4, Y5
+	VADDPS       elementaryConstants<>+1728(SB), Y5, Y5
+	VPSUBD       elementaryConstants<>+1152(SB), Y3, Y3
+	VPSRAD       $0x01, Y3, Y4
+	VPSUBD       Y4, Y3, Y3
+	VPADDD       elementaryConstants<>+2240(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
 	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y4, Y4
-	VPADDD       elementaryConstants<>+2240(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y4, Y4
-	VADDPS       elementaryConstants<>+1728(SB), Y4, Y4
-	VDIVPS       Y4, Y0, Y4
-	VMOVUPS      Y4, (AX)
+	VMULPS       Y3, Y5, Y5
+	VANDPS       Y1, Y5, Y5
+	VADDPS       elementaryConstants<>+1728(SB), Y5, Y5
+	VDIVPS       Y5, Y0, Y5
+	VMOVUPS      Y5, (AX)
 	ADDQ         $0x00000020, CX
 	ADDQ         $0x00000020, AX
 	SUBQ         $0x08, DX
@@ -4687,108 +4711,116 @@ DATA elementaryConstants<>+2400(SB)/8, $0x4000000040000000
 DATA elementaryConstants<>+2408(SB)/8, $0x4000000040000000
 DATA elementaryConstants<>+2416(SB)/8, $0x4000000040000000
 DATA elementaryConstants<>+2424(SB)/8, $0x4000000040000000
-DATA elementaryConstants<>+2432(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2440(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2448(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2456(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2464(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2472(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2480(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2488(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2496(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2504(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2512(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2520(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2528(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2536(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2544(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2552(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2560(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2568(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2576(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2584(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2592(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2600(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2608(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2616(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2624(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2632(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2640(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2648(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2656(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2664(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2672(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2680(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2688(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2696(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2704(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2712(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2720(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2728(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2736(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2744(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2752(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2760(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2768(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2776(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2784(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2792(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2800(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2808(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2816(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2824(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2832(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2840(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2848(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2856(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2864(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2872(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2880(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2888(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2896(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2904(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2912(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2920(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2928(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2936(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2944(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+2952(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+2960(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+2968(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+2976(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+2984(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+2992(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+3000(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+3008(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3016(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3024(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3032(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3040(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3048(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3056(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3064(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3072(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3080(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3088(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3096(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3104(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3112(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3120(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3128(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3136(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3144(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3152(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3160(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3168(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3176(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3184(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3192(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3200(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3208(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3216(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3224(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3232(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3240(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3248(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3256(SB)/8, $0xbfcc422abfcc422a
-GLOBL elementaryConstants<>(SB), RODATA|NOPTR, $3264
+DATA elementaryConstants<>+2432(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2440(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2448(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2456(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2464(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2472(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2480(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2488(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2496(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2504(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2512(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2520(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2528(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2536(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2544(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2552(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2560(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2568(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2576(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2584(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2592(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2600(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2608(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2616(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2624(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2632(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2640(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2648(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2656(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2664(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2672(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2680(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2688(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2696(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2704(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2712(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2720(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2728(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2736(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2744(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2752(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2760(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2768(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2776(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2784(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2792(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2800(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2808(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2816(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2824(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2832(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2840(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2848(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2856(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2864(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2872(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2880(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2888(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2896(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2904(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2912(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2920(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2928(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2936(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2944(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2952(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2960(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2968(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2976(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2984(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+2992(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+3000(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+3008(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3016(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3024(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3032(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3040(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3048(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3056(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3064(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3072(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3080(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3088(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3096(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3104(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3112(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3120(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3128(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3136(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3144(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3152(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3160(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3168(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3176(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3184(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3192(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3200(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3208(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3216(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3224(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3232(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3240(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3248(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3256(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3264(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3272(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3280(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3288(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3296(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3304(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3312(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3320(SB)/8, $0xbfcc422abfcc422a
+GLOBL elementaryConstants<>(SB), RODATA|NOPTR, $3328

@@ -186,7 +186,7 @@ func (g *gen) powerOf(f *format, t val, a int) val {
 
 func (g *gen) exp(w int, x val) val {
 	f := formatOf(w)
-	return g.expOf(f, g.atMost(w, g.atLeast(w, x, f.expLow), f.expHigh))
+	return g.expBelow(f, g.atMost(w, x, f.expHigh))
 }
 
 // expOf is eˣ for x that is in range.
@@ -196,13 +196,47 @@ func (g *gen) expOf(f *format, x val) val {
 	return g.scaled(f, p, k, t)
 }
 
+// expBelow is eˣ for x up to expHigh.
+func (g *gen) expBelow(f *format, x val) val {
+	x, above := g.above(f.w, x, f.expLow)
+	k, r, t := g.reduced(f, x)
+	p := g.addF(f.w, g.expm1Small(f, r, f.expQ), g.num(f.w, 1))
+	return g.scaledWhere(f, p, k, t, above)
+}
+
+// above returns the lanes of x that are not below the least whose power is not 0, and an x for which the power of the
+// others may be computed: they are set to 0 by scaledWhere. Rounding to 0 as it is computed takes Intel's processors
+// more than a hundred cycles, and masked attention has a score of -Inf in most lanes.
+func (g *gen) above(w int, x val, least float64) (bounded, lanes val) {
+	if g.neon() {
+		return g.atLeast(w, x, least), none
+	}
+	lanes = g.cmpF(w, cmpNLT, x, g.num(w, least))
+	if g.evex() {
+		return x, lanes
+	}
+	return g.op2(x64.PANDD, g.vl(w), x, g.maskFor(w, lanes)), lanes
+}
+
+// scaledWhere is scaled in the lanes that above returned, and 0 in the others.
+func (g *gen) scaledWhere(f *format, p, k, t, lanes val) val {
+	n := g.vl(f.w)
+	switch {
+	case g.neon():
+		return g.scaled(f, p, k, t)
+	case g.evex():
+		return g.add(vop{op: by(f.w, x64.SCALEFPS, x64.SCALEFPD), len: n, dst: g.temp(n), a: p, b: k, c: lanes, zero: true})
+	}
+	return g.op2(x64.PANDD, n, g.scaled(f, p, k, t), g.maskFor(f.w, lanes))
+}
+
 // exp2 is 2ˣ: x without its nearest integer is exact.
 func (g *gen) exp2(w int, x val) val { return g.exp2Of(w, x, none) }
 
 // exp2Of is 2ˣ⁺ʳᵉˢᵗ for a rest that is far below x, or none.
 func (g *gen) exp2Of(w int, x, rest val) val {
 	f := formatOf(w)
-	x = g.atMost(w, g.atLeast(w, x, math.Floor(f.expLow*math.Log2E)), float64(f.bias+2)) // with a rest, bias+1 may be finite
+	x, above := g.above(w, g.atMost(w, x, float64(f.bias+2)), math.Floor(f.expLow*math.Log2E)) // with a rest, bias+1 may be finite
 	t := g.addF(w, x, g.num(w, f.magic))
 	k := g.subF(w, t, g.num(w, f.magic))
 	part := g.subF(w, x, k)
@@ -220,7 +254,7 @@ func (g *gen) exp2Of(w int, x, rest val) val {
 		lost = g.addMul(w, lost, rest, hi)
 	}
 	p := g.addF(w, g.addF(w, g.expm1Small(f, r, f.expQ), lost), g.num(w, 1))
-	return g.scaled(f, p, k, t)
+	return g.scaledWhere(f, p, k, t, above)
 }
 
 // ln2Rest is ln 2 without its nearest float.
@@ -266,8 +300,7 @@ func (g *gen) tanh(w int, x val) val {
 // no overflow, and small results keep their precision.
 func (g *gen) sigmoid(w int, x val) val {
 	f := formatOf(w)
-	minus := g.atLeast(w, g.signed(w, x, g.signBit(w)), f.expLow)
-	e := g.expOf(f, minus)
+	e := g.expBelow(f, g.signed(w, x, g.signBit(w)))
 	num := g.blend(w, g.cmpF(w, cmpLT, x, g.konst(w, 0)), e, g.num(w, 1))
 	return g.ratio(w, num, 1, e)
 }

@@ -20,6 +20,7 @@ const (
 	cmpLE    = 0x12
 	cmpUNORD = 3
 	cmpORD   = 7
+	cmpNLT   = 0x15
 	cmpNLE   = 0x16
 	cmpNGE   = 0x19
 	cmpNE    = 4

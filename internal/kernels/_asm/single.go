@@ -109,15 +109,10 @@ var (
 		0.0001984855542490515611}
 )
 
-// atMost and atLeast bound x in place; a NaN stays.
+// atMost bounds x in place; a NaN stays.
 func (s *single) atMost(x vecs, most float64) {
 	b := s.constant(most)
 	x.each(func(x reg.VecVirtual) { VMINPS(x, b, x) })
-}
-
-func (s *single) atLeast(x vecs, least float64) {
-	b := s.constant(least)
-	x.each(func(x reg.VecVirtual) { VMAXPS(x, b, x) })
 }
 
 // parts splits e to the x, which it overwrites, into (1+p)·2ᵏ; the low bits of t
@@ -146,15 +141,37 @@ func (s *single) power(n vecs) {
 	n.each(func(n reg.VecVirtual) { VPSLLD(Imm(23), n, n) })
 }
 
-// exp returns e to the x, which it overwrites, within 1.1 units in the last place;
-// a NaN stays.
-func (s *single) exp(x vecs) vecs {
+// smallest and normal are below where e to the x is 0, and below where it is subnormal.
+const (
+	smallest = -104
+	normal   = -87.3
+)
+
+// exp returns e to the x, which it overwrites, within 1.1 units in the last place, and 0 for x below the least; a NaN
+// stays. Intel's processors take more than a hundred cycles for what is rounded to 0 or to a subnormal number, so no
+// lane computes that.
+func (s *single) exp(x vecs, least float64) vecs {
 	s.atMost(x, 89)
-	s.atLeast(x, -104)
+	above := make([]Op, len(x))
+	low := s.constant(least)
+	for i := range x {
+		if s.wide() {
+			k := K()
+			VCMPPS(Imm(notLess), low, x[i], k)
+			above[i] = k
+			continue
+		}
+		m := s.vec()
+		VCMPPS(Imm(notLess), low, x[i], m)
+		VANDPS(m, x[i], x[i])
+		above[i] = m
+	}
 	p, t, k := s.parts(x, expQ)
 	p.each(func(p reg.VecVirtual) { VADDPS(f32(1), p, p) })
 	if s.wide() {
-		p.pairs(k, func(p, k reg.VecVirtual) { VSCALEFPS(k, p, p) })
+		for i := range p {
+			VSCALEFPS_Z(k[i], p[i], above[i], p[i])
+		}
 		return p
 	}
 	// In two steps, because 2ᵏ alone may not be a number.
@@ -165,12 +182,18 @@ func (s *single) exp(x vecs) vecs {
 		s.power(n)
 		p.pairs(n, func(p, n reg.VecVirtual) { VMULPS(n, p, p) })
 	}
+	for i := range p {
+		VANDPS(above[i], p[i], p[i])
+	}
 	return p
 }
 
+// notLess is the predicate of comparisons that is true of NaN.
+const notLess = 0x15
+
 // logistic returns x/(1+e to the y), which it overwrites.
 func (s *single) logistic(x, y vecs) vecs {
-	e := s.exp(y)
+	e := s.exp(y, normal)
 	e.each(func(e reg.VecVirtual) { VADDPS(f32(1), e, e) })
 	x.pairs(e, func(x, e reg.VecVirtual) { VDIVPS(e, x, e) })
 	return e
@@ -210,7 +233,7 @@ func (s *single) ratio(a vecs, c float64, b vecs) vecs {
 func (s *single) sigmoid(x vecs) vecs {
 	minus := s.like(x)
 	x.pairs(minus, func(x, minus reg.VecVirtual) { VORPS(i32(signBit), x, minus) })
-	e := s.exp(minus)
+	e := s.exp(minus, smallest)
 	above := s.filled(x, 1)
 	for i := range x {
 		s.ifNegative(x[i], e[i], above[i])
@@ -249,7 +272,7 @@ func (s *single) geluTanh(x vecs) vecs {
 // gelu is x·Φ(x), where Φ is the exponential of tail for negative x and 1 less
 // that for positive.
 func (s *single) gelu(x vecs) vecs {
-	e := s.exp(s.polynomial(s.magnitude(x), tail))
+	e := s.exp(s.polynomial(s.magnitude(x), tail), normal)
 	upper := s.filled(x, 1)
 	upper.pairs(e, func(upper, e reg.VecVirtual) { VSUBPS(e, upper, upper) })
 	for i := range x {

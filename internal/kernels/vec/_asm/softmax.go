@@ -129,14 +129,20 @@ func (f *float) broadcast(name string) reg.VecVirtual {
 	return v
 }
 
-// exp returns eˣ for x of at most 1 ulp of error; x is spent. A NaN stays one.
+// exp returns eˣ for x of at most 1 ulp of error, and 0 where it would be subnormal; x is spent. A NaN stays one.
 func (f *float) exp(x reg.VecVirtual) reg.VecVirtual {
 	if !f.double {
 		return f.isa.exp(x)
 	}
 	n, p, b := f.vec(), f.vec(), f.vec()
-	VMOVUPD(f64(-750), b)
-	VMAXPD(x, b, x)
+	above, lanes := f.vec(), K()
+	VMOVUPD(f64(-708), b)
+	if f.wide {
+		VCMPPD(Imm(notLess), b, x, lanes)
+	} else {
+		VCMPPD(Imm(notLess), b, x, above)
+		VANDPD(above, x, x)
+	}
 	VMOVUPD(f64(750), b)
 	VMINPD(x, b, x)
 	VMULPD(f64(math.Log2E), x, n)
@@ -158,7 +164,7 @@ func (f *float) exp(x reg.VecVirtual) reg.VecVirtual {
 		VFMADD213PD(f64(1/factorial), x, p)
 	}
 	if f.wide {
-		VSCALEFPD(n, p, p)
+		VSCALEFPD_Z(n, p, lanes, p)
 		return p
 	}
 	// In two steps, since 2ⁿ alone may not be a float.
@@ -172,6 +178,7 @@ func (f *float) exp(x reg.VecVirtual) reg.VecVirtual {
 		VPSLLQ(Imm(52), power, power)
 		VMULPD(power, p, p)
 	}
+	VANDPD(above, p, p)
 	return p
 }
 
