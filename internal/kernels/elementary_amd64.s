@@ -255,10 +255,15 @@ next4:
 	VFNMADD231PS elementaryConstants<>+1728(SB), Z5, Z9
 	VFNMADD231PS elementaryConstants<>+1728(SB), Z6, Z10
 	VFNMADD231PS elementaryConstants<>+1728(SB), Z7, Z11
-	VFNMADD231PS Z12, Z4, Z8
-	VFNMADD231PS Z13, Z5, Z9
-	VFNMADD231PS Z14, Z6, Z10
-	VFNMADD231PS Z15, Z7, Z11
+	VMOVUPS      elementaryConstants<>+1792(SB), Z16
+	VCMPPS       $0x1d, Z16, Z12, K1
+	VFNMADD231PS Z12, Z4, K1, Z8
+	VCMPPS       $0x1d, Z16, Z13, K1
+	VFNMADD231PS Z13, Z5, K1, Z9
+	VCMPPS       $0x1d, Z16, Z14, K1
+	VFNMADD231PS Z14, Z6, K1, Z10
+	VCMPPS       $0x1d, Z16, Z15, K1
+	VFNMADD231PS Z15, Z7, K1, Z11
 	VFMADD231PS  Z0, Z8, Z4
 	VFMADD231PS  Z1, Z9, Z5
 	VFMADD231PS  Z2, Z10, Z6
@@ -305,7 +310,9 @@ next1:
 	VRCP14PS     Z0, Z0
 	VMULPS       Z0, Z1, Z1
 	VFNMADD231PS elementaryConstants<>+1728(SB), Z1, Z2
-	VFNMADD231PS Z3, Z1, Z2
+	VMOVUPS      elementaryConstants<>+1792(SB), Z4
+	VCMPPS       $0x1d, Z4, Z3, K1
+	VFNMADD231PS Z3, Z1, K1, Z2
 	VFMADD231PS  Z0, Z2, Z1
 	VMOVUPS      Z1, (AX)
 	ADDQ         $0x00000040, CX
@@ -331,15 +338,15 @@ next4:
 	VMOVUPS      64(CX), Z1
 	VMOVUPS      128(CX), Z2
 	VMOVUPS      192(CX), Z3
-	VANDPS       elementaryConstants<>+1792(SB), Z0, Z4
-	VANDPS       elementaryConstants<>+1792(SB), Z1, Z5
-	VANDPS       elementaryConstants<>+1792(SB), Z2, Z6
-	VANDPS       elementaryConstants<>+1792(SB), Z3, Z7
+	VANDPS       elementaryConstants<>+1856(SB), Z0, Z4
+	VANDPS       elementaryConstants<>+1856(SB), Z1, Z5
+	VANDPS       elementaryConstants<>+1856(SB), Z2, Z6
+	VANDPS       elementaryConstants<>+1856(SB), Z3, Z7
 	VADDPS       Z4, Z4, Z4
 	VADDPS       Z5, Z5, Z5
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z7, Z7, Z7
-	VMOVUPS      elementaryConstants<>+1856(SB), Z8
+	VMOVUPS      elementaryConstants<>+1920(SB), Z8
 	VMINPS       Z4, Z8, Z4
 	VMINPS       Z5, Z8, Z5
 	VMINPS       Z6, Z8, Z6
@@ -365,14 +372,10 @@ next4:
 	VFNMADD231PS elementaryConstants<>+1344(SB), Z14, Z5
 	VFNMADD231PS elementaryConstants<>+1344(SB), Z15, Z6
 	VFNMADD231PS elementaryConstants<>+1344(SB), Z12, Z7
-	VMOVUPS      elementaryConstants<>+1920(SB), Z16
-	VMOVUPS      elementaryConstants<>+1920(SB), Z17
-	VMOVUPS      elementaryConstants<>+1920(SB), Z18
-	VMOVUPS      elementaryConstants<>+1920(SB), Z19
-	VFMADD213PS  elementaryConstants<>+1984(SB), Z4, Z16
-	VFMADD213PS  elementaryConstants<>+1984(SB), Z5, Z17
-	VFMADD213PS  elementaryConstants<>+1984(SB), Z6, Z18
-	VFMADD213PS  elementaryConstants<>+1984(SB), Z7, Z19
+	VMOVUPS      elementaryConstants<>+1984(SB), Z16
+	VMOVUPS      elementaryConstants<>+1984(SB), Z17
+	VMOVUPS      elementaryConstants<>+1984(SB), Z18
+	VMOVUPS      elementaryConstants<>+1984(SB), Z19
 	VFMADD213PS  elementaryConstants<>+2048(SB), Z4, Z16
 	VFMADD213PS  elementaryConstants<>+2048(SB), Z5, Z17
 	VFMADD213PS  elementaryConstants<>+2048(SB), Z6, Z18
@@ -385,6 +388,10 @@ next4:
 	VFMADD213PS  elementaryConstants<>+2176(SB), Z5, Z17
 	VFMADD213PS  elementaryConstants<>+2176(SB), Z6, Z18
 	VFMADD213PS  elementaryConstants<>+2176(SB), Z7, Z19
+	VFMADD213PS  elementaryConstants<>+2240(SB), Z4, Z16
+	VFMADD213PS  elementaryConstants<>+2240(SB), Z5, Z17
+	VFMADD213PS  elementaryConstants<>+2240(SB), Z6, Z18
+	VFMADD213PS  elementaryConstants<>+2240(SB), Z7, Z19
 	VFMADD213PS  elementaryConstants<>+1664(SB), Z4, Z16
 	VFMADD213PS  elementaryConstants<>+1664(SB), Z5, Z17
 	VFMADD213PS  elementaryConstants<>+1664(SB), Z6, Z18
@@ -401,18 +408,18 @@ next4:
 	VPSUBD       elementaryConstants<>+1152(SB), Z9, Z9
 	VPSUBD       elementaryConstants<>+1152(SB), Z10, Z10
 	VPSUBD       elementaryConstants<>+1152(SB), Z11, Z11
-	VPADDD       elementaryConstants<>+2240(SB), Z8, Z8
-	VPADDD       elementaryConstants<>+2240(SB), Z9, Z9
-	VPADDD       elementaryConstants<>+2240(SB), Z10, Z10
-	VPADDD       elementaryConstants<>+2240(SB), Z11, Z11
+	VPADDD       elementaryConstants<>+2304(SB), Z8, Z8
+	VPADDD       elementaryConstants<>+2304(SB), Z9, Z9
+	VPADDD       elementaryConstants<>+2304(SB), Z10, Z10
+	VPADDD       elementaryConstants<>+2304(SB), Z11, Z11
 	VPSLLD       $0x17, Z8, Z8
 	VPSLLD       $0x17, Z9, Z9
 	VPSLLD       $0x17, Z10, Z10
 	VPSLLD       $0x17, Z11, Z11
-	VADDPS       elementaryConstants<>+2304(SB), Z8, Z13
-	VADDPS       elementaryConstants<>+2304(SB), Z9, Z14
-	VADDPS       elementaryConstants<>+2304(SB), Z10, Z15
-	VADDPS       elementaryConstants<>+2304(SB), Z11, Z12
+	VADDPS       elementaryConstants<>+2368(SB), Z8, Z13
+	VADDPS       elementaryConstants<>+2368(SB), Z9, Z14
+	VADDPS       elementaryConstants<>+2368(SB), Z10, Z15
+	VADDPS       elementaryConstants<>+2368(SB), Z11, Z12
 	VFMADD213PS  Z13, Z8, Z16
 	VFMADD213PS  Z14, Z9, Z17
 	VFMADD213PS  Z15, Z10, Z18
@@ -429,10 +436,10 @@ next4:
 	VMOVAPS      Z5, Z13
 	VMOVAPS      Z6, Z14
 	VMOVAPS      Z7, Z15
-	VADDPS       elementaryConstants<>+2368(SB), Z16, Z8
-	VADDPS       elementaryConstants<>+2368(SB), Z17, Z9
-	VADDPS       elementaryConstants<>+2368(SB), Z18, Z10
-	VADDPS       elementaryConstants<>+2368(SB), Z19, Z11
+	VADDPS       elementaryConstants<>+2432(SB), Z16, Z8
+	VADDPS       elementaryConstants<>+2432(SB), Z17, Z9
+	VADDPS       elementaryConstants<>+2432(SB), Z18, Z10
+	VADDPS       elementaryConstants<>+2432(SB), Z19, Z11
 	VRCP14PS     Z8, Z8
 	VRCP14PS     Z9, Z9
 	VRCP14PS     Z10, Z10
@@ -441,14 +448,19 @@ next4:
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z10, Z6, Z6
 	VMULPS       Z11, Z7, Z7
-	VFNMADD231PS elementaryConstants<>+2368(SB), Z4, Z12
-	VFNMADD231PS elementaryConstants<>+2368(SB), Z5, Z13
-	VFNMADD231PS elementaryConstants<>+2368(SB), Z6, Z14
-	VFNMADD231PS elementaryConstants<>+2368(SB), Z7, Z15
-	VFNMADD231PS Z16, Z4, Z12
-	VFNMADD231PS Z17, Z5, Z13
-	VFNMADD231PS Z18, Z6, Z14
-	VFNMADD231PS Z19, Z7, Z15
+	VFNMADD231PS elementaryConstants<>+2432(SB), Z4, Z12
+	VFNMADD231PS elementaryConstants<>+2432(SB), Z5, Z13
+	VFNMADD231PS elementaryConstants<>+2432(SB), Z6, Z14
+	VFNMADD231PS elementaryConstants<>+2432(SB), Z7, Z15
+	VMOVUPS      elementaryConstants<>+1792(SB), Z20
+	VCMPPS       $0x1d, Z20, Z16, K1
+	VFNMADD231PS Z16, Z4, K1, Z12
+	VCMPPS       $0x1d, Z20, Z17, K1
+	VFNMADD231PS Z17, Z5, K1, Z13
+	VCMPPS       $0x1d, Z20, Z18, K1
+	VFNMADD231PS Z18, Z6, K1, Z14
+	VCMPPS       $0x1d, Z20, Z19, K1
+	VFNMADD231PS Z19, Z7, K1, Z15
 	VFMADD231PS  Z8, Z12, Z4
 	VFMADD231PS  Z9, Z13, Z5
 	VFMADD231PS  Z10, Z14, Z6
@@ -471,9 +483,9 @@ next1:
 	CMPQ         DX, $0x10
 	JL           end1
 	VMOVUPS      (CX), Z0
-	VANDPS       elementaryConstants<>+1792(SB), Z0, Z1
+	VANDPS       elementaryConstants<>+1856(SB), Z0, Z1
 	VADDPS       Z1, Z1, Z1
-	VMOVUPS      elementaryConstants<>+1856(SB), Z2
+	VMOVUPS      elementaryConstants<>+1920(SB), Z2
 	VMINPS       Z1, Z2, Z1
 	VMOVAPS      Z1, Z2
 	VMOVUPS      elementaryConstants<>+1152(SB), Z3
@@ -481,27 +493,29 @@ next1:
 	VSUBPS       Z3, Z2, Z3
 	VFNMADD231PS elementaryConstants<>+1280(SB), Z3, Z1
 	VFNMADD231PS elementaryConstants<>+1344(SB), Z3, Z1
-	VMOVUPS      elementaryConstants<>+1920(SB), Z4
-	VFMADD213PS  elementaryConstants<>+1984(SB), Z1, Z4
+	VMOVUPS      elementaryConstants<>+1984(SB), Z4
 	VFMADD213PS  elementaryConstants<>+2048(SB), Z1, Z4
 	VFMADD213PS  elementaryConstants<>+2112(SB), Z1, Z4
 	VFMADD213PS  elementaryConstants<>+2176(SB), Z1, Z4
+	VFMADD213PS  elementaryConstants<>+2240(SB), Z1, Z4
 	VFMADD213PS  elementaryConstants<>+1664(SB), Z1, Z4
 	VMULPS       Z1, Z1, Z3
 	VFMADD213PS  Z1, Z3, Z4
 	VPSUBD       elementaryConstants<>+1152(SB), Z2, Z2
-	VPADDD       elementaryConstants<>+2240(SB), Z2, Z2
+	VPADDD       elementaryConstants<>+2304(SB), Z2, Z2
 	VPSLLD       $0x17, Z2, Z2
-	VADDPS       elementaryConstants<>+2304(SB), Z2, Z3
+	VADDPS       elementaryConstants<>+2368(SB), Z2, Z3
 	VFMADD213PS  Z3, Z2, Z4
 	VANDPS       elementaryConstants<>+960(SB), Z0, Z0
 	VMOVAPS      Z4, Z1
 	VMOVAPS      Z1, Z3
-	VADDPS       elementaryConstants<>+2368(SB), Z4, Z2
+	VADDPS       elementaryConstants<>+2432(SB), Z4, Z2
 	VRCP14PS     Z2, Z2
 	VMULPS       Z2, Z1, Z1
-	VFNMADD231PS elementaryConstants<>+2368(SB), Z1, Z3
-	VFNMADD231PS Z4, Z1, Z3
+	VFNMADD231PS elementaryConstants<>+2432(SB), Z1, Z3
+	VMOVUPS      elementaryConstants<>+1792(SB), Z5
+	VCMPPS       $0x1d, Z5, Z4, K1
+	VFNMADD231PS Z4, Z1, K1, Z3
 	VFMADD231PS  Z2, Z3, Z1
 	VORPS        Z0, Z1, Z1
 	VMOVUPS      Z1, (AX)
@@ -537,7 +551,7 @@ next4:
 	VMINPS       Z5, Z8, Z5
 	VMINPS       Z6, Z8, Z6
 	VMINPS       Z7, Z8, Z7
-	VMOVUPS      elementaryConstants<>+2432(SB), Z8
+	VMOVUPS      elementaryConstants<>+2496(SB), Z8
 	VCMPPS       $0x15, Z8, Z4, K1
 	VCMPPS       $0x15, Z8, Z5, K2
 	VCMPPS       $0x15, Z8, Z6, K3
@@ -624,7 +638,7 @@ next1:
 	VXORPS       elementaryConstants<>+960(SB), Z0, Z1
 	VMOVUPS      elementaryConstants<>+1024(SB), Z2
 	VMINPS       Z1, Z2, Z1
-	VMOVUPS      elementaryConstants<>+2432(SB), Z2
+	VMOVUPS      elementaryConstants<>+2496(SB), Z2
 	VCMPPS       $0x15, Z2, Z1, K1
 	VMOVAPS      Z1, Z2
 	VMOVUPS      elementaryConstants<>+1152(SB), Z3
@@ -667,18 +681,14 @@ next4:
 	VMOVUPS      64(CX), Z1
 	VMOVUPS      128(CX), Z2
 	VMOVUPS      192(CX), Z3
-	VANDPS       elementaryConstants<>+1792(SB), Z0, Z4
-	VANDPS       elementaryConstants<>+1792(SB), Z1, Z5
-	VANDPS       elementaryConstants<>+1792(SB), Z2, Z6
-	VANDPS       elementaryConstants<>+1792(SB), Z3, Z7
-	VMOVUPS      elementaryConstants<>+2496(SB), Z8
-	VMOVUPS      elementaryConstants<>+2496(SB), Z9
-	VMOVUPS      elementaryConstants<>+2496(SB), Z10
-	VMOVUPS      elementaryConstants<>+2496(SB), Z11
-	VFMADD213PS  elementaryConstants<>+2560(SB), Z4, Z8
-	VFMADD213PS  elementaryConstants<>+2560(SB), Z5, Z9
-	VFMADD213PS  elementaryConstants<>+2560(SB), Z6, Z10
-	VFMADD213PS  elementaryConstants<>+2560(SB), Z7, Z11
+	VANDPS       elementaryConstants<>+1856(SB), Z0, Z4
+	VANDPS       elementaryConstants<>+1856(SB), Z1, Z5
+	VANDPS       elementaryConstants<>+1856(SB), Z2, Z6
+	VANDPS       elementaryConstants<>+1856(SB), Z3, Z7
+	VMOVUPS      elementaryConstants<>+2560(SB), Z8
+	VMOVUPS      elementaryConstants<>+2560(SB), Z9
+	VMOVUPS      elementaryConstants<>+2560(SB), Z10
+	VMOVUPS      elementaryConstants<>+2560(SB), Z11
 	VFMADD213PS  elementaryConstants<>+2624(SB), Z4, Z8
 	VFMADD213PS  elementaryConstants<>+2624(SB), Z5, Z9
 	VFMADD213PS  elementaryConstants<>+2624(SB), Z6, Z10
@@ -715,12 +725,16 @@ next4:
 	VFMADD213PS  elementaryConstants<>+3136(SB), Z5, Z9
 	VFMADD213PS  elementaryConstants<>+3136(SB), Z6, Z10
 	VFMADD213PS  elementaryConstants<>+3136(SB), Z7, Z11
+	VFMADD213PS  elementaryConstants<>+3200(SB), Z4, Z8
+	VFMADD213PS  elementaryConstants<>+3200(SB), Z5, Z9
+	VFMADD213PS  elementaryConstants<>+3200(SB), Z6, Z10
+	VFMADD213PS  elementaryConstants<>+3200(SB), Z7, Z11
 	VMOVUPS      elementaryConstants<>+1024(SB), Z4
 	VMINPS       Z8, Z4, Z8
 	VMINPS       Z9, Z4, Z9
 	VMINPS       Z10, Z4, Z10
 	VMINPS       Z11, Z4, Z11
-	VMOVUPS      elementaryConstants<>+2432(SB), Z4
+	VMOVUPS      elementaryConstants<>+2496(SB), Z4
 	VCMPPS       $0x15, Z4, Z8, K1
 	VCMPPS       $0x15, Z4, Z9, K2
 	VCMPPS       $0x15, Z4, Z10, K3
@@ -816,9 +830,8 @@ next1:
 	CMPQ         DX, $0x10
 	JL           end1
 	VMOVUPS      (CX), Z0
-	VANDPS       elementaryConstants<>+1792(SB), Z0, Z1
-	VMOVUPS      elementaryConstants<>+2496(SB), Z2
-	VFMADD213PS  elementaryConstants<>+2560(SB), Z1, Z2
+	VANDPS       elementaryConstants<>+1856(SB), Z0, Z1
+	VMOVUPS      elementaryConstants<>+2560(SB), Z2
 	VFMADD213PS  elementaryConstants<>+2624(SB), Z1, Z2
 	VFMADD213PS  elementaryConstants<>+2688(SB), Z1, Z2
 	VFMADD213PS  elementaryConstants<>+2752(SB), Z1, Z2
@@ -828,9 +841,10 @@ next1:
 	VFMADD213PS  elementaryConstants<>+3008(SB), Z1, Z2
 	VFMADD213PS  elementaryConstants<>+3072(SB), Z1, Z2
 	VFMADD213PS  elementaryConstants<>+3136(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+3200(SB), Z1, Z2
 	VMOVUPS      elementaryConstants<>+1024(SB), Z1
 	VMINPS       Z2, Z1, Z2
-	VMOVUPS      elementaryConstants<>+2432(SB), Z1
+	VMOVUPS      elementaryConstants<>+2496(SB), Z1
 	VCMPPS       $0x15, Z1, Z2, K1
 	VMOVAPS      Z2, Z1
 	VMOVUPS      elementaryConstants<>+1152(SB), Z3
@@ -876,18 +890,18 @@ next4:
 	VMOVUPS      64(CX), Z1
 	VMOVUPS      128(CX), Z2
 	VMOVUPS      192(CX), Z3
-	VMOVUPS      elementaryConstants<>+3200(SB), Z8
-	VMOVUPS      elementaryConstants<>+3200(SB), Z9
-	VMOVUPS      elementaryConstants<>+3200(SB), Z10
-	VMOVUPS      elementaryConstants<>+3200(SB), Z11
+	VMOVUPS      elementaryConstants<>+3264(SB), Z8
+	VMOVUPS      elementaryConstants<>+3264(SB), Z9
+	VMOVUPS      elementaryConstants<>+3264(SB), Z10
+	VMOVUPS      elementaryConstants<>+3264(SB), Z11
 	VMULPS       Z0, Z0, Z4
 	VMULPS       Z1, Z1, Z5
 	VMULPS       Z2, Z2, Z6
 	VMULPS       Z3, Z3, Z7
-	VFMADD213PS  elementaryConstants<>+3264(SB), Z4, Z8
-	VFMADD213PS  elementaryConstants<>+3264(SB), Z5, Z9
-	VFMADD213PS  elementaryConstants<>+3264(SB), Z6, Z10
-	VFMADD213PS  elementaryConstants<>+3264(SB), Z7, Z11
+	VFMADD213PS  elementaryConstants<>+3328(SB), Z4, Z8
+	VFMADD213PS  elementaryConstants<>+3328(SB), Z5, Z9
+	VFMADD213PS  elementaryConstants<>+3328(SB), Z6, Z10
+	VFMADD213PS  elementaryConstants<>+3328(SB), Z7, Z11
 	VMULPS       Z0, Z8, Z8
 	VMULPS       Z1, Z9, Z9
 	VMULPS       Z2, Z10, Z10
@@ -897,7 +911,7 @@ next4:
 	VMINPS       Z9, Z4, Z9
 	VMINPS       Z10, Z4, Z10
 	VMINPS       Z11, Z4, Z11
-	VMOVUPS      elementaryConstants<>+2432(SB), Z4
+	VMOVUPS      elementaryConstants<>+2496(SB), Z4
 	VCMPPS       $0x15, Z4, Z8, K1
 	VCMPPS       $0x15, Z4, Z9, K2
 	VCMPPS       $0x15, Z4, Z10, K3
@@ -981,13 +995,13 @@ next1:
 	CMPQ         DX, $0x10
 	JL           end1
 	VMOVUPS      (CX), Z0
-	VMOVUPS      elementaryConstants<>+3200(SB), Z2
+	VMOVUPS      elementaryConstants<>+3264(SB), Z2
 	VMULPS       Z0, Z0, Z1
-	VFMADD213PS  elementaryConstants<>+3264(SB), Z1, Z2
+	VFMADD213PS  elementaryConstants<>+3328(SB), Z1, Z2
 	VMULPS       Z0, Z2, Z2
 	VMOVUPS      elementaryConstants<>+1024(SB), Z1
 	VMINPS       Z2, Z1, Z2
-	VMOVUPS      elementaryConstants<>+2432(SB), Z1
+	VMOVUPS      elementaryConstants<>+2496(SB), Z1
 	VCMPPS       $0x15, Z1, Z2, K1
 	VMOVAPS      Z2, Z1
 	VMOVUPS      elementaryConstants<>+1152(SB), Z3
@@ -1071,14 +1085,14 @@ next2:
 	VPSRAD       $0x01, Y7, Y8
 	VPSUBD       Y9, Y6, Y6
 	VPSUBD       Y8, Y7, Y7
-	VPADDD       elementaryConstants<>+2240(SB), Y9, Y9
-	VPADDD       elementaryConstants<>+2240(SB), Y8, Y8
+	VPADDD       elementaryConstants<>+2304(SB), Y9, Y9
+	VPADDD       elementaryConstants<>+2304(SB), Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VMULPS       Y9, Y10, Y10
 	VMULPS       Y8, Y11, Y11
-	VPADDD       elementaryConstants<>+2240(SB), Y6, Y6
-	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
+	VPADDD       elementaryConstants<>+2304(SB), Y6, Y6
+	VPADDD       elementaryConstants<>+2304(SB), Y7, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VMULPS       Y6, Y10, Y10
@@ -1100,8 +1114,13 @@ next2:
 	VMULPS       Y1, Y3, Y3
 	VFNMADD231PS elementaryConstants<>+1728(SB), Y2, Y4
 	VFNMADD231PS elementaryConstants<>+1728(SB), Y3, Y5
-	VFNMADD231PS Y10, Y2, Y4
-	VFNMADD231PS Y11, Y3, Y5
+	VMOVUPS      elementaryConstants<>+1792(SB), Y6
+	VCMPPS       $0x1d, Y6, Y10, Y7
+	VANDPS       Y7, Y10, Y7
+	VFNMADD231PS Y7, Y2, Y4
+	VCMPPS       $0x1d, Y6, Y11, Y6
+	VANDPS       Y6, Y11, Y6
+	VFNMADD231PS Y6, Y3, Y5
 	VFMADD231PS  Y0, Y4, Y2
 	VFMADD231PS  Y1, Y5, Y3
 	VMOVUPS      Y2, (AX)
@@ -1139,10 +1158,10 @@ next1:
 	VPSUBD       elementaryConstants<>+1152(SB), Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       elementaryConstants<>+2240(SB), Y4, Y4
+	VPADDD       elementaryConstants<>+2304(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y5, Y5
-	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
+	VPADDD       elementaryConstants<>+2304(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y5, Y5
 	VANDPS       Y2, Y5, Y5
@@ -1154,7 +1173,10 @@ next1:
 	VDIVPS       Y0, Y3, Y0
 	VMULPS       Y0, Y1, Y1
 	VFNMADD231PS elementaryConstants<>+1728(SB), Y1, Y2
-	VFNMADD231PS Y5, Y1, Y2
+	VMOVUPS      elementaryConstants<>+1792(SB), Y3
+	VCMPPS       $0x1d, Y3, Y5, Y3
+	VANDPS       Y3, Y5, Y3
+	VFNMADD231PS Y3, Y1, Y2
 	VFMADD231PS  Y0, Y2, Y1
 	VMOVUPS      Y1, (AX)
 	ADDQ         $0x00000020, CX
@@ -1178,11 +1200,11 @@ next2:
 	JL           end2
 	VMOVUPS      (CX), Y0
 	VMOVUPS      32(CX), Y1
-	VANDPS       elementaryConstants<>+1792(SB), Y0, Y2
-	VANDPS       elementaryConstants<>+1792(SB), Y1, Y3
+	VANDPS       elementaryConstants<>+1856(SB), Y0, Y2
+	VANDPS       elementaryConstants<>+1856(SB), Y1, Y3
 	VADDPS       Y2, Y2, Y2
 	VADDPS       Y3, Y3, Y3
-	VMOVUPS      elementaryConstants<>+1856(SB), Y4
+	VMOVUPS      elementaryConstants<>+1920(SB), Y4
 	VMINPS       Y2, Y4, Y2
 	VMINPS       Y3, Y4, Y3
 	VMOVAPS      Y2, Y4
@@ -1196,16 +1218,16 @@ next2:
 	VFNMADD231PS elementaryConstants<>+1280(SB), Y6, Y3
 	VFNMADD231PS elementaryConstants<>+1344(SB), Y7, Y2
 	VFNMADD231PS elementaryConstants<>+1344(SB), Y6, Y3
-	VMOVUPS      elementaryConstants<>+1920(SB), Y8
-	VMOVUPS      elementaryConstants<>+1920(SB), Y9
-	VFMADD213PS  elementaryConstants<>+1984(SB), Y2, Y8
-	VFMADD213PS  elementaryConstants<>+1984(SB), Y3, Y9
+	VMOVUPS      elementaryConstants<>+1984(SB), Y8
+	VMOVUPS      elementaryConstants<>+1984(SB), Y9
 	VFMADD213PS  elementaryConstants<>+2048(SB), Y2, Y8
 	VFMADD213PS  elementaryConstants<>+2048(SB), Y3, Y9
 	VFMADD213PS  elementaryConstants<>+2112(SB), Y2, Y8
 	VFMADD213PS  elementaryConstants<>+2112(SB), Y3, Y9
 	VFMADD213PS  elementaryConstants<>+2176(SB), Y2, Y8
 	VFMADD213PS  elementaryConstants<>+2176(SB), Y3, Y9
+	VFMADD213PS  elementaryConstants<>+2240(SB), Y2, Y8
+	VFMADD213PS  elementaryConstants<>+2240(SB), Y3, Y9
 	VFMADD213PS  elementaryConstants<>+1664(SB), Y2, Y8
 	VFMADD213PS  elementaryConstants<>+1664(SB), Y3, Y9
 	VMULPS       Y2, Y2, Y6
@@ -1214,12 +1236,12 @@ next2:
 	VFMADD213PS  Y3, Y2, Y9
 	VPSUBD       elementaryConstants<>+1152(SB), Y4, Y4
 	VPSUBD       elementaryConstants<>+1152(SB), Y5, Y5
-	VPADDD       elementaryConstants<>+2240(SB), Y4, Y4
-	VPADDD       elementaryConstants<>+2240(SB), Y5, Y5
+	VPADDD       elementaryConstants<>+2304(SB), Y4, Y4
+	VPADDD       elementaryConstants<>+2304(SB), Y5, Y5
 	VPSLLD       $0x17, Y4, Y4
 	VPSLLD       $0x17, Y5, Y5
-	VADDPS       elementaryConstants<>+2304(SB), Y4, Y7
-	VADDPS       elementaryConstants<>+2304(SB), Y5, Y6
+	VADDPS       elementaryConstants<>+2368(SB), Y4, Y7
+	VADDPS       elementaryConstants<>+2368(SB), Y5, Y6
 	VFMADD213PS  Y7, Y4, Y8
 	VFMADD213PS  Y6, Y5, Y9
 	VANDPS       elementaryConstants<>+960(SB), Y0, Y0
@@ -1228,17 +1250,22 @@ next2:
 	VMOVAPS      Y9, Y3
 	VMOVAPS      Y2, Y6
 	VMOVAPS      Y3, Y7
-	VADDPS       elementaryConstants<>+2368(SB), Y8, Y4
-	VADDPS       elementaryConstants<>+2368(SB), Y9, Y5
+	VADDPS       elementaryConstants<>+2432(SB), Y8, Y4
+	VADDPS       elementaryConstants<>+2432(SB), Y9, Y5
 	VMOVUPS      elementaryConstants<>+1728(SB), Y10
 	VDIVPS       Y4, Y10, Y4
 	VDIVPS       Y5, Y10, Y5
 	VMULPS       Y4, Y2, Y2
 	VMULPS       Y5, Y3, Y3
-	VFNMADD231PS elementaryConstants<>+2368(SB), Y2, Y6
-	VFNMADD231PS elementaryConstants<>+2368(SB), Y3, Y7
-	VFNMADD231PS Y8, Y2, Y6
-	VFNMADD231PS Y9, Y3, Y7
+	VFNMADD231PS elementaryConstants<>+2432(SB), Y2, Y6
+	VFNMADD231PS elementaryConstants<>+2432(SB), Y3, Y7
+	VMOVUPS      elementaryConstants<>+1792(SB), Y10
+	VCMPPS       $0x1d, Y10, Y8, Y11
+	VANDPS       Y11, Y8, Y11
+	VFNMADD231PS Y11, Y2, Y6
+	VCMPPS       $0x1d, Y10, Y9, Y8
+	VANDPS       Y8, Y9, Y8
+	VFNMADD231PS Y8, Y3, Y7
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y7, Y3
 	VORPS        Y0, Y2, Y2
@@ -1255,9 +1282,9 @@ next1:
 	CMPQ         DX, $0x08
 	JL           end1
 	VMOVUPS      (CX), Y0
-	VANDPS       elementaryConstants<>+1792(SB), Y0, Y1
+	VANDPS       elementaryConstants<>+1856(SB), Y0, Y1
 	VADDPS       Y1, Y1, Y1
-	VMOVUPS      elementaryConstants<>+1856(SB), Y2
+	VMOVUPS      elementaryConstants<>+1920(SB), Y2
 	VMINPS       Y1, Y2, Y1
 	VMOVAPS      Y1, Y2
 	VMOVUPS      elementaryConstants<>+1152(SB), Y3
@@ -1265,28 +1292,31 @@ next1:
 	VSUBPS       Y3, Y2, Y3
 	VFNMADD231PS elementaryConstants<>+1280(SB), Y3, Y1
 	VFNMADD231PS elementaryConstants<>+1344(SB), Y3, Y1
-	VMOVUPS      elementaryConstants<>+1920(SB), Y4
-	VFMADD213PS  elementaryConstants<>+1984(SB), Y1, Y4
+	VMOVUPS      elementaryConstants<>+1984(SB), Y4
 	VFMADD213PS  elementaryConstants<>+2048(SB), Y1, Y4
 	VFMADD213PS  elementaryConstants<>+2112(SB), Y1, Y4
 	VFMADD213PS  elementaryConstants<>+2176(SB), Y1, Y4
+	VFMADD213PS  elementaryConstants<>+2240(SB), Y1, Y4
 	VFMADD213PS  elementaryConstants<>+1664(SB), Y1, Y4
 	VMULPS       Y1, Y1, Y3
 	VFMADD213PS  Y1, Y3, Y4
 	VPSUBD       elementaryConstants<>+1152(SB), Y2, Y2
-	VPADDD       elementaryConstants<>+2240(SB), Y2, Y2
+	VPADDD       elementaryConstants<>+2304(SB), Y2, Y2
 	VPSLLD       $0x17, Y2, Y2
-	VADDPS       elementaryConstants<>+2304(SB), Y2, Y3
+	VADDPS       elementaryConstants<>+2368(SB), Y2, Y3
 	VFMADD213PS  Y3, Y2, Y4
 	VANDPS       elementaryConstants<>+960(SB), Y0, Y0
 	VMOVAPS      Y4, Y1
 	VMOVAPS      Y1, Y3
-	VADDPS       elementaryConstants<>+2368(SB), Y4, Y2
+	VADDPS       elementaryConstants<>+2432(SB), Y4, Y2
 	VMOVUPS      elementaryConstants<>+1728(SB), Y5
 	VDIVPS       Y2, Y5, Y2
 	VMULPS       Y2, Y1, Y1
-	VFNMADD231PS elementaryConstants<>+2368(SB), Y1, Y3
-	VFNMADD231PS Y4, Y1, Y3
+	VFNMADD231PS elementaryConstants<>+2432(SB), Y1, Y3
+	VMOVUPS      elementaryConstants<>+1792(SB), Y5
+	VCMPPS       $0x1d, Y5, Y4, Y5
+	VANDPS       Y5, Y4, Y5
+	VFNMADD231PS Y5, Y1, Y3
 	VFMADD231PS  Y2, Y3, Y1
 	VORPS        Y0, Y1, Y1
 	VMOVUPS      Y1, (AX)
@@ -1316,7 +1346,7 @@ next2:
 	VMOVUPS      elementaryConstants<>+1024(SB), Y4
 	VMINPS       Y2, Y4, Y2
 	VMINPS       Y3, Y4, Y3
-	VMOVUPS      elementaryConstants<>+2432(SB), Y4
+	VMOVUPS      elementaryConstants<>+2496(SB), Y4
 	VCMPPS       $0x15, Y4, Y2, Y5
 	VANDPS       Y5, Y2, Y2
 	VCMPPS       $0x15, Y4, Y3, Y4
@@ -1354,14 +1384,14 @@ next2:
 	VPSRAD       $0x01, Y7, Y8
 	VPSUBD       Y9, Y6, Y6
 	VPSUBD       Y8, Y7, Y7
-	VPADDD       elementaryConstants<>+2240(SB), Y9, Y9
-	VPADDD       elementaryConstants<>+2240(SB), Y8, Y8
+	VPADDD       elementaryConstants<>+2304(SB), Y9, Y9
+	VPADDD       elementaryConstants<>+2304(SB), Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VMULPS       Y9, Y10, Y10
 	VMULPS       Y8, Y11, Y11
-	VPADDD       elementaryConstants<>+2240(SB), Y6, Y6
-	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
+	VPADDD       elementaryConstants<>+2304(SB), Y6, Y6
+	VPADDD       elementaryConstants<>+2304(SB), Y7, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VMULPS       Y6, Y10, Y10
@@ -1387,7 +1417,7 @@ next1:
 	VXORPS       elementaryConstants<>+960(SB), Y0, Y1
 	VMOVUPS      elementaryConstants<>+1024(SB), Y2
 	VMINPS       Y1, Y2, Y1
-	VMOVUPS      elementaryConstants<>+2432(SB), Y2
+	VMOVUPS      elementaryConstants<>+2496(SB), Y2
 	VCMPPS       $0x15, Y2, Y1, Y2
 	VANDPS       Y2, Y1, Y1
 	VMOVAPS      Y1, Y3
@@ -1407,10 +1437,10 @@ next1:
 	VPSUBD       elementaryConstants<>+1152(SB), Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       elementaryConstants<>+2240(SB), Y4, Y4
+	VPADDD       elementaryConstants<>+2304(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y5, Y5
-	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
+	VPADDD       elementaryConstants<>+2304(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y5, Y5
 	VANDPS       Y2, Y5, Y5
@@ -1438,12 +1468,10 @@ next2:
 	JL           end2
 	VMOVUPS      (CX), Y0
 	VMOVUPS      32(CX), Y1
-	VANDPS       elementaryConstants<>+1792(SB), Y0, Y2
-	VANDPS       elementaryConstants<>+1792(SB), Y1, Y3
-	VMOVUPS      elementaryConstants<>+2496(SB), Y4
-	VMOVUPS      elementaryConstants<>+2496(SB), Y5
-	VFMADD213PS  elementaryConstants<>+2560(SB), Y2, Y4
-	VFMADD213PS  elementaryConstants<>+2560(SB), Y3, Y5
+	VANDPS       elementaryConstants<>+1856(SB), Y0, Y2
+	VANDPS       elementaryConstants<>+1856(SB), Y1, Y3
+	VMOVUPS      elementaryConstants<>+2560(SB), Y4
+	VMOVUPS      elementaryConstants<>+2560(SB), Y5
 	VFMADD213PS  elementaryConstants<>+2624(SB), Y2, Y4
 	VFMADD213PS  elementaryConstants<>+2624(SB), Y3, Y5
 	VFMADD213PS  elementaryConstants<>+2688(SB), Y2, Y4
@@ -1462,10 +1490,12 @@ next2:
 	VFMADD213PS  elementaryConstants<>+3072(SB), Y3, Y5
 	VFMADD213PS  elementaryConstants<>+3136(SB), Y2, Y4
 	VFMADD213PS  elementaryConstants<>+3136(SB), Y3, Y5
+	VFMADD213PS  elementaryConstants<>+3200(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+3200(SB), Y3, Y5
 	VMOVUPS      elementaryConstants<>+1024(SB), Y2
 	VMINPS       Y4, Y2, Y4
 	VMINPS       Y5, Y2, Y5
-	VMOVUPS      elementaryConstants<>+2432(SB), Y2
+	VMOVUPS      elementaryConstants<>+2496(SB), Y2
 	VCMPPS       $0x15, Y2, Y4, Y3
 	VANDPS       Y3, Y4, Y4
 	VCMPPS       $0x15, Y2, Y5, Y2
@@ -1503,14 +1533,14 @@ next2:
 	VPSRAD       $0x01, Y7, Y8
 	VPSUBD       Y9, Y6, Y6
 	VPSUBD       Y8, Y7, Y7
-	VPADDD       elementaryConstants<>+2240(SB), Y9, Y9
-	VPADDD       elementaryConstants<>+2240(SB), Y8, Y8
+	VPADDD       elementaryConstants<>+2304(SB), Y9, Y9
+	VPADDD       elementaryConstants<>+2304(SB), Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VMULPS       Y9, Y10, Y10
 	VMULPS       Y8, Y11, Y11
-	VPADDD       elementaryConstants<>+2240(SB), Y6, Y6
-	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
+	VPADDD       elementaryConstants<>+2304(SB), Y6, Y6
+	VPADDD       elementaryConstants<>+2304(SB), Y7, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VMULPS       Y6, Y10, Y10
@@ -1537,9 +1567,8 @@ next1:
 	CMPQ         DX, $0x08
 	JL           end1
 	VMOVUPS      (CX), Y0
-	VANDPS       elementaryConstants<>+1792(SB), Y0, Y1
-	VMOVUPS      elementaryConstants<>+2496(SB), Y2
-	VFMADD213PS  elementaryConstants<>+2560(SB), Y1, Y2
+	VANDPS       elementaryConstants<>+1856(SB), Y0, Y1
+	VMOVUPS      elementaryConstants<>+2560(SB), Y2
 	VFMADD213PS  elementaryConstants<>+2624(SB), Y1, Y2
 	VFMADD213PS  elementaryConstants<>+2688(SB), Y1, Y2
 	VFMADD213PS  elementaryConstants<>+2752(SB), Y1, Y2
@@ -1549,9 +1578,10 @@ next1:
 	VFMADD213PS  elementaryConstants<>+3008(SB), Y1, Y2
 	VFMADD213PS  elementaryConstants<>+3072(SB), Y1, Y2
 	VFMADD213PS  elementaryConstants<>+3136(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+3200(SB), Y1, Y2
 	VMOVUPS      elementaryConstants<>+1024(SB), Y1
 	VMINPS       Y2, Y1, Y2
-	VMOVUPS      elementaryConstants<>+2432(SB), Y1
+	VMOVUPS      elementaryConstants<>+2496(SB), Y1
 	VCMPPS       $0x15, Y1, Y2, Y1
 	VANDPS       Y1, Y2, Y2
 	VMOVAPS      Y2, Y3
@@ -1571,10 +1601,10 @@ next1:
 	VPSUBD       elementaryConstants<>+1152(SB), Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       elementaryConstants<>+2240(SB), Y4, Y4
+	VPADDD       elementaryConstants<>+2304(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y5, Y5
-	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
+	VPADDD       elementaryConstants<>+2304(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y5, Y5
 	VANDPS       Y1, Y5, Y5
@@ -1604,18 +1634,18 @@ next2:
 	JL           end2
 	VMOVUPS      (CX), Y0
 	VMOVUPS      32(CX), Y1
-	VMOVUPS      elementaryConstants<>+3200(SB), Y4
-	VMOVUPS      elementaryConstants<>+3200(SB), Y5
+	VMOVUPS      elementaryConstants<>+3264(SB), Y4
+	VMOVUPS      elementaryConstants<>+3264(SB), Y5
 	VMULPS       Y0, Y0, Y2
 	VMULPS       Y1, Y1, Y3
-	VFMADD213PS  elementaryConstants<>+3264(SB), Y2, Y4
-	VFMADD213PS  elementaryConstants<>+3264(SB), Y3, Y5
+	VFMADD213PS  elementaryConstants<>+3328(SB), Y2, Y4
+	VFMADD213PS  elementaryConstants<>+3328(SB), Y3, Y5
 	VMULPS       Y0, Y4, Y4
 	VMULPS       Y1, Y5, Y5
 	VMOVUPS      elementaryConstants<>+1024(SB), Y2
 	VMINPS       Y4, Y2, Y4
 	VMINPS       Y5, Y2, Y5
-	VMOVUPS      elementaryConstants<>+2432(SB), Y2
+	VMOVUPS      elementaryConstants<>+2496(SB), Y2
 	VCMPPS       $0x15, Y2, Y4, Y3
 	VANDPS       Y3, Y4, Y4
 	VCMPPS       $0x15, Y2, Y5, Y2
@@ -1653,14 +1683,14 @@ next2:
 	VPSRAD       $0x01, Y7, Y8
 	VPSUBD       Y9, Y6, Y6
 	VPSUBD       Y8, Y7, Y7
-	VPADDD       elementaryConstants<>+2240(SB), Y9, Y9
-	VPADDD       elementaryConstants<>+2240(SB), Y8, Y8
+	VPADDD       elementaryConstants<>+2304(SB), Y9, Y9
+	VPADDD       elementaryConstants<>+2304(SB), Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
 	VPSLLD       $0x17, Y8, Y8
 	VMULPS       Y9, Y10, Y10
 	VMULPS       Y8, Y11, Y11
-	VPADDD       elementaryConstants<>+2240(SB), Y6, Y6
-	VPADDD       elementaryConstants<>+2240(SB), Y7, Y7
+	VPADDD       elementaryConstants<>+2304(SB), Y6, Y6
+	VPADDD       elementaryConstants<>+2304(SB), Y7, Y7
 	VPSLLD       $0x17, Y6, Y6
 	VPSLLD       $0x17, Y7, Y7
 	VMULPS       Y6, Y10, Y10
@@ -1683,13 +1713,13 @@ next1:
 	CMPQ         DX, $0x08
 	JL           end1
 	VMOVUPS      (CX), Y0
-	VMOVUPS      elementaryConstants<>+3200(SB), Y2
+	VMOVUPS      elementaryConstants<>+3264(SB), Y2
 	VMULPS       Y0, Y0, Y1
-	VFMADD213PS  elementaryConstants<>+3264(SB), Y1, Y2
+	VFMADD213PS  elementaryConstants<>+3328(SB), Y1, Y2
 	VMULPS       Y0, Y2, Y2
 	VMOVUPS      elementaryConstants<>+1024(SB), Y1
 	VMINPS       Y2, Y1, Y2
-	VMOVUPS      elementaryConstants<>+2432(SB), Y1
+	VMOVUPS      elementaryConstants<>+2496(SB), Y1
 	VCMPPS       $0x15, Y1, Y2, Y1
 	VANDPS       Y1, Y2, Y2
 	VMOVAPS      Y2, Y3
@@ -1709,10 +1739,10 @@ next1:
 	VPSUBD       elementaryConstants<>+1152(SB), Y3, Y3
 	VPSRAD       $0x01, Y3, Y4
 	VPSUBD       Y4, Y3, Y3
-	VPADDD       elementaryConstants<>+2240(SB), Y4, Y4
+	VPADDD       elementaryConstants<>+2304(SB), Y4, Y4
 	VPSLLD       $0x17, Y4, Y4
 	VMULPS       Y4, Y5, Y5
-	VPADDD       elementaryConstants<>+2240(SB), Y3, Y3
+	VPADDD       elementaryConstants<>+2304(SB), Y3, Y3
 	VPSLLD       $0x17, Y3, Y3
 	VMULPS       Y3, Y5, Y5
 	VANDPS       Y1, Y5, Y5
@@ -4631,196 +4661,204 @@ DATA elementaryConstants<>+1760(SB)/8, $0x3f8000003f800000
 DATA elementaryConstants<>+1768(SB)/8, $0x3f8000003f800000
 DATA elementaryConstants<>+1776(SB)/8, $0x3f8000003f800000
 DATA elementaryConstants<>+1784(SB)/8, $0x3f8000003f800000
-DATA elementaryConstants<>+1792(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+1800(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+1808(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+1816(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+1824(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+1832(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+1840(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+1848(SB)/8, $0x7fffffff7fffffff
-DATA elementaryConstants<>+1856(SB)/8, $0x4194000041940000
-DATA elementaryConstants<>+1864(SB)/8, $0x4194000041940000
-DATA elementaryConstants<>+1872(SB)/8, $0x4194000041940000
-DATA elementaryConstants<>+1880(SB)/8, $0x4194000041940000
-DATA elementaryConstants<>+1888(SB)/8, $0x4194000041940000
-DATA elementaryConstants<>+1896(SB)/8, $0x4194000041940000
-DATA elementaryConstants<>+1904(SB)/8, $0x4194000041940000
-DATA elementaryConstants<>+1912(SB)/8, $0x4194000041940000
-DATA elementaryConstants<>+1920(SB)/8, $0x3950208f3950208f
-DATA elementaryConstants<>+1928(SB)/8, $0x3950208f3950208f
-DATA elementaryConstants<>+1936(SB)/8, $0x3950208f3950208f
-DATA elementaryConstants<>+1944(SB)/8, $0x3950208f3950208f
-DATA elementaryConstants<>+1952(SB)/8, $0x3950208f3950208f
-DATA elementaryConstants<>+1960(SB)/8, $0x3950208f3950208f
-DATA elementaryConstants<>+1968(SB)/8, $0x3950208f3950208f
-DATA elementaryConstants<>+1976(SB)/8, $0x3950208f3950208f
-DATA elementaryConstants<>+1984(SB)/8, $0x3ab6b9843ab6b984
-DATA elementaryConstants<>+1992(SB)/8, $0x3ab6b9843ab6b984
-DATA elementaryConstants<>+2000(SB)/8, $0x3ab6b9843ab6b984
-DATA elementaryConstants<>+2008(SB)/8, $0x3ab6b9843ab6b984
-DATA elementaryConstants<>+2016(SB)/8, $0x3ab6b9843ab6b984
-DATA elementaryConstants<>+2024(SB)/8, $0x3ab6b9843ab6b984
-DATA elementaryConstants<>+2032(SB)/8, $0x3ab6b9843ab6b984
-DATA elementaryConstants<>+2040(SB)/8, $0x3ab6b9843ab6b984
-DATA elementaryConstants<>+2048(SB)/8, $0x3c0888c03c0888c0
-DATA elementaryConstants<>+2056(SB)/8, $0x3c0888c03c0888c0
-DATA elementaryConstants<>+2064(SB)/8, $0x3c0888c03c0888c0
-DATA elementaryConstants<>+2072(SB)/8, $0x3c0888c03c0888c0
-DATA elementaryConstants<>+2080(SB)/8, $0x3c0888c03c0888c0
-DATA elementaryConstants<>+2088(SB)/8, $0x3c0888c03c0888c0
-DATA elementaryConstants<>+2096(SB)/8, $0x3c0888c03c0888c0
-DATA elementaryConstants<>+2104(SB)/8, $0x3c0888c03c0888c0
-DATA elementaryConstants<>+2112(SB)/8, $0x3d2aaa583d2aaa58
-DATA elementaryConstants<>+2120(SB)/8, $0x3d2aaa583d2aaa58
-DATA elementaryConstants<>+2128(SB)/8, $0x3d2aaa583d2aaa58
-DATA elementaryConstants<>+2136(SB)/8, $0x3d2aaa583d2aaa58
-DATA elementaryConstants<>+2144(SB)/8, $0x3d2aaa583d2aaa58
-DATA elementaryConstants<>+2152(SB)/8, $0x3d2aaa583d2aaa58
-DATA elementaryConstants<>+2160(SB)/8, $0x3d2aaa583d2aaa58
-DATA elementaryConstants<>+2168(SB)/8, $0x3d2aaa583d2aaa58
-DATA elementaryConstants<>+2176(SB)/8, $0x3e2aaaaa3e2aaaaa
-DATA elementaryConstants<>+2184(SB)/8, $0x3e2aaaaa3e2aaaaa
-DATA elementaryConstants<>+2192(SB)/8, $0x3e2aaaaa3e2aaaaa
-DATA elementaryConstants<>+2200(SB)/8, $0x3e2aaaaa3e2aaaaa
-DATA elementaryConstants<>+2208(SB)/8, $0x3e2aaaaa3e2aaaaa
-DATA elementaryConstants<>+2216(SB)/8, $0x3e2aaaaa3e2aaaaa
-DATA elementaryConstants<>+2224(SB)/8, $0x3e2aaaaa3e2aaaaa
-DATA elementaryConstants<>+2232(SB)/8, $0x3e2aaaaa3e2aaaaa
-DATA elementaryConstants<>+2240(SB)/8, $0x0000007f0000007f
-DATA elementaryConstants<>+2248(SB)/8, $0x0000007f0000007f
-DATA elementaryConstants<>+2256(SB)/8, $0x0000007f0000007f
-DATA elementaryConstants<>+2264(SB)/8, $0x0000007f0000007f
-DATA elementaryConstants<>+2272(SB)/8, $0x0000007f0000007f
-DATA elementaryConstants<>+2280(SB)/8, $0x0000007f0000007f
-DATA elementaryConstants<>+2288(SB)/8, $0x0000007f0000007f
-DATA elementaryConstants<>+2296(SB)/8, $0x0000007f0000007f
-DATA elementaryConstants<>+2304(SB)/8, $0xbf800000bf800000
-DATA elementaryConstants<>+2312(SB)/8, $0xbf800000bf800000
-DATA elementaryConstants<>+2320(SB)/8, $0xbf800000bf800000
-DATA elementaryConstants<>+2328(SB)/8, $0xbf800000bf800000
-DATA elementaryConstants<>+2336(SB)/8, $0xbf800000bf800000
-DATA elementaryConstants<>+2344(SB)/8, $0xbf800000bf800000
-DATA elementaryConstants<>+2352(SB)/8, $0xbf800000bf800000
-DATA elementaryConstants<>+2360(SB)/8, $0xbf800000bf800000
-DATA elementaryConstants<>+2368(SB)/8, $0x4000000040000000
-DATA elementaryConstants<>+2376(SB)/8, $0x4000000040000000
-DATA elementaryConstants<>+2384(SB)/8, $0x4000000040000000
-DATA elementaryConstants<>+2392(SB)/8, $0x4000000040000000
-DATA elementaryConstants<>+2400(SB)/8, $0x4000000040000000
-DATA elementaryConstants<>+2408(SB)/8, $0x4000000040000000
-DATA elementaryConstants<>+2416(SB)/8, $0x4000000040000000
-DATA elementaryConstants<>+2424(SB)/8, $0x4000000040000000
-DATA elementaryConstants<>+2432(SB)/8, $0xc2ae999ac2ae999a
-DATA elementaryConstants<>+2440(SB)/8, $0xc2ae999ac2ae999a
-DATA elementaryConstants<>+2448(SB)/8, $0xc2ae999ac2ae999a
-DATA elementaryConstants<>+2456(SB)/8, $0xc2ae999ac2ae999a
-DATA elementaryConstants<>+2464(SB)/8, $0xc2ae999ac2ae999a
-DATA elementaryConstants<>+2472(SB)/8, $0xc2ae999ac2ae999a
-DATA elementaryConstants<>+2480(SB)/8, $0xc2ae999ac2ae999a
-DATA elementaryConstants<>+2488(SB)/8, $0xc2ae999ac2ae999a
-DATA elementaryConstants<>+2496(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2504(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2512(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2520(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2528(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2536(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2544(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2552(SB)/8, $0xb31245ffb31245ff
-DATA elementaryConstants<>+2560(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2568(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2576(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2584(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2592(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2600(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2608(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2616(SB)/8, $0x356baaa0356baaa0
-DATA elementaryConstants<>+2624(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2632(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2640(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2648(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2656(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2664(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2672(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2680(SB)/8, $0xb7269b0ab7269b0a
-DATA elementaryConstants<>+2688(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2696(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2704(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2712(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2720(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2728(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2736(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2744(SB)/8, $0x388472e6388472e6
-DATA elementaryConstants<>+2752(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2760(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2768(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2776(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2784(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2792(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2800(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2808(SB)/8, $0xb965cdf6b965cdf6
-DATA elementaryConstants<>+2816(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2824(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2832(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2840(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2848(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2856(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2864(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2872(SB)/8, $0x3817cb213817cb21
-DATA elementaryConstants<>+2880(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2888(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2896(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2904(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2912(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2920(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2928(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2936(SB)/8, $0x3b9cdb1d3b9cdb1d
-DATA elementaryConstants<>+2944(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2952(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2960(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2968(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2976(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2984(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+2992(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+3000(SB)/8, $0xbd14d7ebbd14d7eb
-DATA elementaryConstants<>+3008(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+3016(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+3024(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+3032(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+3040(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+3048(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+3056(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+3064(SB)/8, $0xbea2f968bea2f968
-DATA elementaryConstants<>+3072(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3080(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3088(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3096(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3104(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3112(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3120(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3128(SB)/8, $0xbf4c422bbf4c422b
-DATA elementaryConstants<>+3136(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3144(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3152(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3160(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3168(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3176(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3184(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3192(SB)/8, $0xbf317218bf317218
-DATA elementaryConstants<>+3200(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3208(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3216(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3224(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3232(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3240(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3248(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3256(SB)/8, $0xbd922279bd922279
-DATA elementaryConstants<>+3264(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3272(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3280(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3288(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3296(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3304(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3312(SB)/8, $0xbfcc422abfcc422a
-DATA elementaryConstants<>+3320(SB)/8, $0xbfcc422abfcc422a
-GLOBL elementaryConstants<>(SB), RODATA|NOPTR, $3328
+DATA elementaryConstants<>+1792(SB)/8, $0x2180000021800000
+DATA elementaryConstants<>+1800(SB)/8, $0x2180000021800000
+DATA elementaryConstants<>+1808(SB)/8, $0x2180000021800000
+DATA elementaryConstants<>+1816(SB)/8, $0x2180000021800000
+DATA elementaryConstants<>+1824(SB)/8, $0x2180000021800000
+DATA elementaryConstants<>+1832(SB)/8, $0x2180000021800000
+DATA elementaryConstants<>+1840(SB)/8, $0x2180000021800000
+DATA elementaryConstants<>+1848(SB)/8, $0x2180000021800000
+DATA elementaryConstants<>+1856(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1864(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1872(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1880(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1888(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1896(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1904(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1912(SB)/8, $0x7fffffff7fffffff
+DATA elementaryConstants<>+1920(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1928(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1936(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1944(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1952(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1960(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1968(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1976(SB)/8, $0x4194000041940000
+DATA elementaryConstants<>+1984(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+1992(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+2000(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+2008(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+2016(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+2024(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+2032(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+2040(SB)/8, $0x3950208f3950208f
+DATA elementaryConstants<>+2048(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+2056(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+2064(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+2072(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+2080(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+2088(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+2096(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+2104(SB)/8, $0x3ab6b9843ab6b984
+DATA elementaryConstants<>+2112(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2120(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2128(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2136(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2144(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2152(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2160(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2168(SB)/8, $0x3c0888c03c0888c0
+DATA elementaryConstants<>+2176(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2184(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2192(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2200(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2208(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2216(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2224(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2232(SB)/8, $0x3d2aaa583d2aaa58
+DATA elementaryConstants<>+2240(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2248(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2256(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2264(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2272(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2280(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2288(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2296(SB)/8, $0x3e2aaaaa3e2aaaaa
+DATA elementaryConstants<>+2304(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2312(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2320(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2328(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2336(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2344(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2352(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2360(SB)/8, $0x0000007f0000007f
+DATA elementaryConstants<>+2368(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2376(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2384(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2392(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2400(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2408(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2416(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2424(SB)/8, $0xbf800000bf800000
+DATA elementaryConstants<>+2432(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2440(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2448(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2456(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2464(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2472(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2480(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2488(SB)/8, $0x4000000040000000
+DATA elementaryConstants<>+2496(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2504(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2512(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2520(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2528(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2536(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2544(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2552(SB)/8, $0xc2ae999ac2ae999a
+DATA elementaryConstants<>+2560(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2568(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2576(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2584(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2592(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2600(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2608(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2616(SB)/8, $0xb31245ffb31245ff
+DATA elementaryConstants<>+2624(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2632(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2640(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2648(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2656(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2664(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2672(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2680(SB)/8, $0x356baaa0356baaa0
+DATA elementaryConstants<>+2688(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2696(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2704(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2712(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2720(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2728(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2736(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2744(SB)/8, $0xb7269b0ab7269b0a
+DATA elementaryConstants<>+2752(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2760(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2768(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2776(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2784(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2792(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2800(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2808(SB)/8, $0x388472e6388472e6
+DATA elementaryConstants<>+2816(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2824(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2832(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2840(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2848(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2856(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2864(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2872(SB)/8, $0xb965cdf6b965cdf6
+DATA elementaryConstants<>+2880(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2888(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2896(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2904(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2912(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2920(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2928(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2936(SB)/8, $0x3817cb213817cb21
+DATA elementaryConstants<>+2944(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2952(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2960(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2968(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2976(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2984(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+2992(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+3000(SB)/8, $0x3b9cdb1d3b9cdb1d
+DATA elementaryConstants<>+3008(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+3016(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+3024(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+3032(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+3040(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+3048(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+3056(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+3064(SB)/8, $0xbd14d7ebbd14d7eb
+DATA elementaryConstants<>+3072(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3080(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3088(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3096(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3104(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3112(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3120(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3128(SB)/8, $0xbea2f968bea2f968
+DATA elementaryConstants<>+3136(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3144(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3152(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3160(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3168(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3176(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3184(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3192(SB)/8, $0xbf4c422bbf4c422b
+DATA elementaryConstants<>+3200(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3208(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3216(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3224(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3232(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3240(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3248(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3256(SB)/8, $0xbf317218bf317218
+DATA elementaryConstants<>+3264(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3272(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3280(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3288(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3296(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3304(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3312(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3320(SB)/8, $0xbd922279bd922279
+DATA elementaryConstants<>+3328(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3336(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3344(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3352(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3360(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3368(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3376(SB)/8, $0xbfcc422abfcc422a
+DATA elementaryConstants<>+3384(SB)/8, $0xbfcc422abfcc422a
+GLOBL elementaryConstants<>(SB), RODATA|NOPTR, $3392

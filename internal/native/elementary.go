@@ -315,6 +315,19 @@ func (g *gen) ratio(w int, a val, c float64, b val) val {
 	d := g.addF(w, b, g.num(w, c))
 	y := g.roughInverse(w, d)
 	q := g.mulF(w, a, y)
-	rest := g.subMul(w, g.subMul(w, a, q, g.num(w, c)), q, b)
+	rest := g.subTimes(w, g.subMul(w, a, q, g.num(w, c)), q, b)
 	return g.addMul(w, q, rest, y)
+}
+
+// subTimes is z - q·b, and z where b is so small that the product of both may be subnormal, which some processors take
+// a hundred cycles for, while z needs none of it.
+func (g *gen) subTimes(w int, z, q, b val) val {
+	if g.neon() {
+		return g.subMul(w, z, q, b)
+	}
+	counts := g.cmpF(w, cmpGE, b, g.num(w, 0x1p-60))
+	if g.evex() {
+		return g.add(vop{op: by(w, x64.FNMADD231PS, x64.FNMADD231PD), len: g.vl(w), dst: g.temp(g.vl(w)), t: z, a: q, b: b, c: counts})
+	}
+	return g.subMul(w, z, q, g.op2(x64.PANDD, g.vl(w), b, g.maskFor(w, counts)))
 }

@@ -163,13 +163,14 @@ func (g *gen) log1p(w int, x val) val {
 	fromX := g.subF(w, x, g.subF(w, u, one))
 	from1 := g.subF(w, one, g.subF(w, u, x))
 	lost := g.blend(w, g.cmpF(w, cmpLT, x, one), fromX, from1)
+	// What is too small for 1+x to differ from 1 stays itself, with its sign. It is not computed with: its square may be
+	// subnormal, for which some processors take a hundred cycles.
+	tiny := g.cmpF(w, cmpLT, g.abs(w, x), g.num(w, math.Ldexp(1, -f.mantissa-2)))
+	lost = g.blend(w, tiny, g.konst(w, 0), lost)
 	e, m := g.apart(f, u)
 	lost = g.mulF(w, lost, g.inversePower(f, e))
 	y := g.logOf(w, e, g.addF(w, g.subF(w, m, one), lost), baseE)
-	y = g.logEnds(w, u, y)
-	// What is too small for 1+x to differ from 1 stays itself, with its sign.
-	tiny := math.Ldexp(1, -f.mantissa-2)
-	return g.blend(w, g.cmpF(w, cmpLT, g.abs(w, x), g.num(w, tiny)), x, y)
+	return g.blend(w, tiny, x, g.logEnds(w, u, y))
 }
 
 // asinhLarge is from where 1+a is a; the squares of what is below are finite in f32, too.

@@ -73,7 +73,7 @@ func (g *gen) ndtrSide(w int, x, y val) val {
 	return g.blend(w, g.cmpF(w, cmpGT, x, g.konst(w, 0)), g.subF(w, g.num(w, 1), y), y)
 }
 
-// expHalfSquare is exp(-a²/2), with what rounding the square loses.
+// expHalfSquare is exp(-a²/2), with what rounding the square loses, and 0 where a thirtieth of it is.
 func (g *gen) expHalfSquare(f *format, a val) val {
 	w := f.w
 	half := g.mulF(w, a, g.num(w, 0.5))
@@ -82,10 +82,11 @@ func (g *gen) expHalfSquare(f *format, a val) val {
 	return g.expMinus(f, square, lost)
 }
 
-// expMinus is exp(-x) for an x that is the sum of two floats, and in range.
+// expMinus is exp(-x) for an x that is the sum of two floats, and not negative, and 0 where a thirtieth of it is.
 func (g *gen) expMinus(f *format, x, rest val) val {
 	w := f.w
-	k, r, t := g.reduced(f, g.subF(w, g.konst(w, 0), x))
+	minus, above := g.above(w, g.subF(w, g.konst(w, 0), x), f.expLow+2)
+	k, r, t := g.reduced(f, minus)
 	p := g.addF(w, g.expm1Small(f, g.subF(w, r, rest), f.expQ), g.num(w, 1))
-	return g.scaled(f, p, k, t)
+	return g.scaledWhere(f, p, k, t, above)
 }

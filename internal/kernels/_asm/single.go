@@ -219,13 +219,30 @@ func (s *single) ratio(a vecs, c float64, b vecs) vecs {
 	q := a
 	q.pairs(y, func(q, y reg.VecVirtual) { VMULPS(y, q, q) })
 	q.pairs(rest, func(q, rest reg.VecVirtual) { VFNMADD231PS(f32(c), q, rest) })
-	for i := range q {
-		VFNMADD231PS(b[i], q[i], rest[i])
-	}
+	s.subTimes(rest, q, b)
 	for i := range q {
 		VFMADD231PS(y[i], rest[i], q[i])
 	}
 	return q
+}
+
+// subTimes subtracts q·b where b is not so small that the product may be subnormal, which takes some processors a hundred
+// cycles.
+func (s *single) subTimes(rest, q, b vecs) {
+	const notBelow = 0x1d
+	least := s.constant(0x1p-60)
+	for i := range q {
+		if s.wide() {
+			k := K()
+			VCMPPS(Imm(notBelow), least, b[i], k)
+			VFNMADD231PS(b[i], q[i], k, rest[i])
+			continue
+		}
+		m := s.vec()
+		VCMPPS(Imm(notBelow), least, b[i], m)
+		VANDPS(m, b[i], m)
+		VFNMADD231PS(m, q[i], rest[i])
+	}
 }
 
 // sigmoid is 1/(1+e to the -x), or, which loses nothing, e to the x/(1+e to the x)
