@@ -14564,98 +14564,107 @@ next:
 	RET
 
 // func transposeF32AVX512(dst *float32, width int, src *float32, stride int, n int, depth int)
-// Requires: AVX, AVX512F, BMI2, CMOV
+// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·transposeF32AVX512(SB), NOSPLIT, $0-48
-	MOVQ width+8(FP), AX
-	MOVQ stride+24(FP), CX
-	ADDQ AX, AX
-	ADDQ AX, AX
-	ADDQ CX, CX
-	ADDQ CX, CX
-	MOVQ n+32(FP), DX
-	MOVQ src+16(FP), BX
-	MOVQ dst+0(FP), SI
+	MOVQ    width+8(FP), AX
+	MOVQ    stride+24(FP), CX
+	ADDQ    AX, AX
+	ADDQ    AX, AX
+	ADDQ    CX, CX
+	ADDQ    CX, CX
+	MOVQ    n+32(FP), DX
+	MOVQ    src+16(FP), BX
+	MOVQ    dst+0(FP), SI
+	MOVQ    DX, DI
+	ADDQ    DI, DI
+	ADDQ    DI, DI
+	MOVQ    $0x00000100, R8
+	CMPQ    DI, R8
+	CMOVQGT R8, DI
+	XORQ    R8, R8
+	TESTQ   $0x000007ff, AX
+	CMOVQEQ R8, DI
 
 group:
-	MOVQ    $0x00000010, DI
-	CMPQ    DX, DI
-	CMOVQLT DX, DI
-	MOVQ    $-1, R8
-	BZHIQ   DI, R8, R8
-	KMOVW   R8, K2
-	MOVQ    depth+40(FP), R9
-	MOVQ    BX, DI
-	MOVQ    SI, R8
+	MOVQ    $0x00000010, R8
+	CMPQ    DX, R8
+	CMOVQLT DX, R8
+	MOVQ    $-1, R9
+	BZHIQ   R8, R9, R9
+	KMOVW   R9, K2
+	MOVQ    depth+40(FP), R10
+	MOVQ    BX, R8
+	MOVQ    SI, R9
 
 block:
-	MOVQ       $0x00000010, R11
-	CMPQ       R9, R11
-	CMOVQLT    R9, R11
-	MOVQ       $-1, R10
-	BZHIQ      R11, R10, R10
-	KMOVW      R10, K1
-	MOVQ       DI, R10
-	VMOVUPS.Z  (R10), K1, Z0
-	LEAQ       (R10)(CX*1), R11
+	MOVQ       $0x00000010, R12
+	CMPQ       R10, R12
+	CMOVQLT    R10, R12
+	MOVQ       $-1, R11
+	BZHIQ      R12, R11, R11
+	KMOVW      R11, K1
+	MOVQ       R8, R11
+	VMOVUPS.Z  (R11), K1, Z0
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x01
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z1
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z1
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x02
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z2
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z2
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x03
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z3
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z3
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x04
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z4
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z4
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x05
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z5
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z5
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x06
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z6
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z6
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x07
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z7
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z7
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x08
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z8
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z8
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x09
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z9
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z9
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x0a
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z10
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z10
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x0b
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z11
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z11
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x0c
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z12
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z12
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x0d
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z13
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z13
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x0e
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z14
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z14
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x0f
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z15
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z15
 	VUNPCKLPS  Z1, Z0, Z16
 	VUNPCKHPS  Z1, Z0, Z0
 	VUNPCKLPS  Z3, Z2, Z1
@@ -14720,70 +14729,86 @@ block:
 	VSHUFF32X4 $0xdd, Z4, Z9, Z4
 	VSHUFF32X4 $0x88, Z8, Z0, Z9
 	VSHUFF32X4 $0xdd, Z8, Z0, Z0
-	VMOVUPS    Z15, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x01
+	VMOVUPS    Z15, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x01
 	JLE        next
-	VMOVUPS    Z10, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x02
+	VMOVUPS    Z10, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x02
 	JLE        next
-	VMOVUPS    Z13, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x03
+	VMOVUPS    Z13, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x03
 	JLE        next
-	VMOVUPS    Z12, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x04
+	VMOVUPS    Z12, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x04
 	JLE        next
-	VMOVUPS    Z14, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x05
+	VMOVUPS    Z14, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x05
 	JLE        next
-	VMOVUPS    Z11, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x06
+	VMOVUPS    Z11, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x06
 	JLE        next
-	VMOVUPS    Z16, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x07
+	VMOVUPS    Z16, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x07
 	JLE        next
-	VMOVUPS    Z9, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x08
+	VMOVUPS    Z9, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x08
 	JLE        next
-	VMOVUPS    Z7, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x09
+	VMOVUPS    Z7, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x09
 	JLE        next
-	VMOVUPS    Z2, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x0a
+	VMOVUPS    Z2, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x0a
 	JLE        next
-	VMOVUPS    Z6, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x0b
+	VMOVUPS    Z6, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x0b
 	JLE        next
-	VMOVUPS    Z4, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x0c
+	VMOVUPS    Z4, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x0c
 	JLE        next
-	VMOVUPS    Z3, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x0d
+	VMOVUPS    Z3, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x0d
 	JLE        next
-	VMOVUPS    Z1, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x0e
+	VMOVUPS    Z1, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x0e
 	JLE        next
-	VMOVUPS    Z5, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x0f
+	VMOVUPS    Z5, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x0f
 	JLE        next
-	VMOVUPS    Z0, K2, (R8)
-	ADDQ       AX, R8
-	ADDQ       $0x40, DI
-	SUBQ       $0x10, R9
+	VMOVUPS    Z0, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	ADDQ       $0x40, R8
+	SUBQ       $0x10, R10
 	JG         block
 
 next:
@@ -29617,68 +29642,78 @@ next:
 	RET
 
 // func transposeF64AVX512(dst *float64, width int, src *float64, stride int, n int, depth int)
-// Requires: AVX, AVX512F, BMI2, CMOV
+// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·transposeF64AVX512(SB), NOSPLIT, $0-48
-	MOVQ width+8(FP), AX
-	MOVQ stride+24(FP), CX
-	ADDQ AX, AX
-	ADDQ AX, AX
-	ADDQ AX, AX
-	ADDQ CX, CX
-	ADDQ CX, CX
-	ADDQ CX, CX
-	MOVQ n+32(FP), DX
-	MOVQ src+16(FP), BX
-	MOVQ dst+0(FP), SI
+	MOVQ    width+8(FP), AX
+	MOVQ    stride+24(FP), CX
+	ADDQ    AX, AX
+	ADDQ    AX, AX
+	ADDQ    AX, AX
+	ADDQ    CX, CX
+	ADDQ    CX, CX
+	ADDQ    CX, CX
+	MOVQ    n+32(FP), DX
+	MOVQ    src+16(FP), BX
+	MOVQ    dst+0(FP), SI
+	MOVQ    DX, DI
+	ADDQ    DI, DI
+	ADDQ    DI, DI
+	ADDQ    DI, DI
+	MOVQ    $0x00000100, R8
+	CMPQ    DI, R8
+	CMOVQGT R8, DI
+	XORQ    R8, R8
+	TESTQ   $0x000007ff, AX
+	CMOVQEQ R8, DI
 
 group:
-	MOVQ    $0x00000008, DI
-	CMPQ    DX, DI
-	CMOVQLT DX, DI
-	MOVQ    $-1, R8
-	BZHIQ   DI, R8, R8
-	KMOVW   R8, K2
-	MOVQ    depth+40(FP), R9
-	MOVQ    BX, DI
-	MOVQ    SI, R8
+	MOVQ    $0x00000008, R8
+	CMPQ    DX, R8
+	CMOVQLT DX, R8
+	MOVQ    $-1, R9
+	BZHIQ   R8, R9, R9
+	KMOVW   R9, K2
+	MOVQ    depth+40(FP), R10
+	MOVQ    BX, R8
+	MOVQ    SI, R9
 
 block:
-	MOVQ       $0x00000008, R11
-	CMPQ       R9, R11
-	CMOVQLT    R9, R11
-	MOVQ       $-1, R10
-	BZHIQ      R11, R10, R10
-	KMOVW      R10, K1
-	MOVQ       DI, R10
-	VMOVUPD.Z  (R10), K1, Z0
-	LEAQ       (R10)(CX*1), R11
+	MOVQ       $0x00000008, R12
+	CMPQ       R10, R12
+	CMOVQLT    R10, R12
+	MOVQ       $-1, R11
+	BZHIQ      R12, R11, R11
+	KMOVW      R11, K1
+	MOVQ       R8, R11
+	VMOVUPD.Z  (R11), K1, Z0
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x01
-	CMOVQGT    R11, R10
-	VMOVUPD.Z  (R10), K1, Z1
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPD.Z  (R11), K1, Z1
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x02
-	CMOVQGT    R11, R10
-	VMOVUPD.Z  (R10), K1, Z2
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPD.Z  (R11), K1, Z2
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x03
-	CMOVQGT    R11, R10
-	VMOVUPD.Z  (R10), K1, Z3
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPD.Z  (R11), K1, Z3
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x04
-	CMOVQGT    R11, R10
-	VMOVUPD.Z  (R10), K1, Z4
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPD.Z  (R11), K1, Z4
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x05
-	CMOVQGT    R11, R10
-	VMOVUPD.Z  (R10), K1, Z5
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPD.Z  (R11), K1, Z5
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x06
-	CMOVQGT    R11, R10
-	VMOVUPD.Z  (R10), K1, Z6
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPD.Z  (R11), K1, Z6
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x07
-	CMOVQGT    R11, R10
-	VMOVUPD.Z  (R10), K1, Z7
+	CMOVQGT    R12, R11
+	VMOVUPD.Z  (R11), K1, Z7
 	VUNPCKLPD  Z1, Z0, Z8
 	VUNPCKHPD  Z1, Z0, Z0
 	VUNPCKLPD  Z3, Z2, Z1
@@ -29703,38 +29738,46 @@ block:
 	VSHUFF32X4 $0xdd, Z2, Z3, Z2
 	VSHUFF32X4 $0x88, Z4, Z0, Z3
 	VSHUFF32X4 $0xdd, Z4, Z0, Z0
-	VMOVUPD    Z5, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x01
+	VMOVUPD    Z5, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x01
 	JLE        next
-	VMOVUPD    Z6, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x02
+	VMOVUPD    Z6, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x02
 	JLE        next
-	VMOVUPD    Z8, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x03
+	VMOVUPD    Z8, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x03
 	JLE        next
-	VMOVUPD    Z3, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x04
+	VMOVUPD    Z3, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x04
 	JLE        next
-	VMOVUPD    Z7, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x05
+	VMOVUPD    Z7, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x05
 	JLE        next
-	VMOVUPD    Z2, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x06
+	VMOVUPD    Z2, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x06
 	JLE        next
-	VMOVUPD    Z1, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x07
+	VMOVUPD    Z1, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x07
 	JLE        next
-	VMOVUPD    Z0, K2, (R8)
-	ADDQ       AX, R8
-	ADDQ       $0x40, DI
-	SUBQ       $0x08, R9
+	VMOVUPD    Z0, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	ADDQ       $0x40, R8
+	SUBQ       $0x08, R10
 	JG         block
 
 next:
@@ -52867,97 +52910,106 @@ next:
 	RET
 
 // func transposeBF16AVX512(dst *float32, width int, src *uint16, stride int, n int, depth int)
-// Requires: AVX, AVX512F, BMI2, CMOV
+// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·transposeBF16AVX512(SB), NOSPLIT, $0-48
-	MOVQ width+8(FP), AX
-	MOVQ stride+24(FP), CX
-	ADDQ AX, AX
-	ADDQ AX, AX
-	ADDQ CX, CX
-	MOVQ n+32(FP), DX
-	MOVQ src+16(FP), BX
-	MOVQ dst+0(FP), SI
+	MOVQ    width+8(FP), AX
+	MOVQ    stride+24(FP), CX
+	ADDQ    AX, AX
+	ADDQ    AX, AX
+	ADDQ    CX, CX
+	MOVQ    n+32(FP), DX
+	MOVQ    src+16(FP), BX
+	MOVQ    dst+0(FP), SI
+	MOVQ    DX, DI
+	ADDQ    DI, DI
+	ADDQ    DI, DI
+	MOVQ    $0x00000100, R8
+	CMPQ    DI, R8
+	CMOVQGT R8, DI
+	XORQ    R8, R8
+	TESTQ   $0x000007ff, AX
+	CMOVQEQ R8, DI
 
 group:
-	MOVQ    $0x00000010, DI
-	CMPQ    DX, DI
-	CMOVQLT DX, DI
-	MOVQ    $-1, R8
-	BZHIQ   DI, R8, R8
-	KMOVW   R8, K2
-	MOVQ    depth+40(FP), R9
-	MOVQ    BX, DI
-	MOVQ    SI, R8
+	MOVQ    $0x00000010, R8
+	CMPQ    DX, R8
+	CMOVQLT DX, R8
+	MOVQ    $-1, R9
+	BZHIQ   R8, R9, R9
+	KMOVW   R9, K2
+	MOVQ    depth+40(FP), R10
+	MOVQ    BX, R8
+	MOVQ    SI, R9
 
 block:
-	MOVQ       $0x00000010, R11
-	CMPQ       R9, R11
-	CMOVQLT    R9, R11
-	MOVQ       $-1, R10
-	BZHIQ      R11, R10, R10
-	KMOVW      R10, K1
-	MOVQ       DI, R10
-	VMOVUPS.Z  (R10), K1, Z0
-	LEAQ       (R10)(CX*1), R11
+	MOVQ       $0x00000010, R12
+	CMPQ       R10, R12
+	CMOVQLT    R10, R12
+	MOVQ       $-1, R11
+	BZHIQ      R12, R11, R11
+	KMOVW      R11, K1
+	MOVQ       R8, R11
+	VMOVUPS.Z  (R11), K1, Z0
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x01
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z1
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z1
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x02
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z2
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z2
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x03
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z3
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z3
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x04
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z4
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z4
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x05
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z5
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z5
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x06
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z6
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z6
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x07
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z7
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z7
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x08
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z8
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z8
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x09
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z9
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z9
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x0a
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z10
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z10
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x0b
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z11
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z11
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x0c
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z12
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z12
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x0d
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z13
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z13
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x0e
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z14
-	LEAQ       (R10)(CX*1), R11
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z14
+	LEAQ       (R11)(CX*1), R12
 	CMPQ       DX, $0x0f
-	CMOVQGT    R11, R10
-	VMOVUPS.Z  (R10), K1, Z15
+	CMOVQGT    R12, R11
+	VMOVUPS.Z  (R11), K1, Z15
 	VUNPCKLPS  Z1, Z0, Z16
 	VUNPCKHPS  Z1, Z0, Z0
 	VUNPCKLPS  Z3, Z2, Z1
@@ -53022,70 +53074,86 @@ block:
 	VSHUFF32X4 $0xdd, Z4, Z9, Z4
 	VSHUFF32X4 $0x88, Z8, Z0, Z9
 	VSHUFF32X4 $0xdd, Z8, Z0, Z0
-	VMOVUPS    Z15, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x01
+	VMOVUPS    Z15, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x01
 	JLE        next
-	VMOVUPS    Z10, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x02
+	VMOVUPS    Z10, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x02
 	JLE        next
-	VMOVUPS    Z13, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x03
+	VMOVUPS    Z13, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x03
 	JLE        next
-	VMOVUPS    Z12, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x04
+	VMOVUPS    Z12, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x04
 	JLE        next
-	VMOVUPS    Z14, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x05
+	VMOVUPS    Z14, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x05
 	JLE        next
-	VMOVUPS    Z11, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x06
+	VMOVUPS    Z11, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x06
 	JLE        next
-	VMOVUPS    Z16, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x07
+	VMOVUPS    Z16, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x07
 	JLE        next
-	VMOVUPS    Z9, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x08
+	VMOVUPS    Z9, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x08
 	JLE        next
-	VMOVUPS    Z7, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x09
+	VMOVUPS    Z7, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x09
 	JLE        next
-	VMOVUPS    Z2, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x0a
+	VMOVUPS    Z2, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x0a
 	JLE        next
-	VMOVUPS    Z6, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x0b
+	VMOVUPS    Z6, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x0b
 	JLE        next
-	VMOVUPS    Z4, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x0c
+	VMOVUPS    Z4, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x0c
 	JLE        next
-	VMOVUPS    Z3, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x0d
+	VMOVUPS    Z3, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x0d
 	JLE        next
-	VMOVUPS    Z1, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x0e
+	VMOVUPS    Z1, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x0e
 	JLE        next
-	VMOVUPS    Z5, K2, (R8)
-	ADDQ       AX, R8
-	CMPQ       R9, $0x0f
+	VMOVUPS    Z5, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	CMPQ       R10, $0x0f
 	JLE        next
-	VMOVUPS    Z0, K2, (R8)
-	ADDQ       AX, R8
-	ADDQ       $0x40, DI
-	SUBQ       $0x10, R9
+	VMOVUPS    Z0, K2, (R9)
+	PREFETCHT0 (R9)(DI*1)
+	ADDQ       AX, R9
+	ADDQ       $0x40, R8
+	SUBQ       $0x10, R10
 	JG         block
 
 next:
