@@ -35,11 +35,14 @@ func NewChirp[T Float](kind Kind, n, lines int, inverse bool, in, out Layout, sc
 	if _, ok := factorize(core); ok || n < shortestChirp || planRows(core) > 1<<20 {
 		return nil
 	}
-	c := &Chirp[T]{kind: kind, n: n, size: chirpSize(n), inverse: inverse || kind == HalfToReal, in: in, out: out, scale: T(scale), k: available[T]()[0]}
-	if _, _, _, _, ok := Long[T](c.size, lines, false, 1); !ok {
+	if _, _, _, _, ok := Long[T](chirpSize(n), lines, false, 1); !ok {
 		return nil
 	}
-	return c
+	return newSteps[T](kind, n, inverse, in, out, scale)
+}
+
+func newSteps[T Float](kind Kind, n int, inverse bool, in, out Layout, scale float64) *Chirp[T] {
+	return &Chirp[T]{kind: kind, n: n, size: chirpSize(n), inverse: inverse || kind == HalfToReal, in: in, out: out, scale: T(scale), k: available[T]()[0]}
 }
 
 // Size returns the length of the lines between the steps.
@@ -73,7 +76,7 @@ func (c *Chirp[T]) prepare() {
 			line[2*(c.size-j)], line[2*(c.size-j)+1] = re, -im
 		}
 	}
-	first, second, n1, n2, _ := Long[float64](c.size, 1, false, 1/float64(c.size))
+	first, second, n1, n2, _ := apart[float64](c.size, 1, false, 1/float64(c.size))
 	first.Run(mid, line, make([]float64, first.Scratch()), n2, 0, Blocks[float64](n2))
 	second.Run(line, mid, make([]float64, second.Scratch()), n1, 0, Blocks[float64](n1))
 	for _, v := range line {
@@ -89,9 +92,9 @@ func (c *Chirp[T]) Begin(dst, src []T, lo, hi int) {
 		j := from
 		if have := min(end, c.in.Len); c.in.Inner == 1 && from < have && c.kind != HalfToReal {
 			if c.kind == Complex {
-				c.times(y[2*from:2*have], src[2*(at+from):], c.w[2*from:])
+				c.k.times(y[2*from:2*have], src[2*(at+from):], c.w[2*from:])
 			} else {
-				timesReals(y[2*from:], src[at+from:at+have], c.w[2*from:])
+				c.k.timesReals(y[2*from:], src[at+from:at+have], c.w[2*from:])
 			}
 			j = have
 		}
@@ -103,26 +106,6 @@ func (c *Chirp[T]) Begin(dst, src []T, lo, hi int) {
 			}
 		}
 	})
-}
-
-// timesReals sets complex numbers dst to those of w times real ones.
-func timesReals[T Float](dst, a, w []T) {
-	dst, w = dst[:2*len(a)], w[:2*len(a)]
-	for i, v := range a {
-		dst[2*i], dst[2*i+1] = v*w[2*i], v*w[2*i+1]
-	}
-}
-
-// times sets complex numbers dst to those of a times those of w.
-func (c *Chirp[T]) times(dst, a, w []T) {
-	row := rowFloats[T]()
-	if whole := len(dst) / row * row; whole > 0 {
-		c.k.products(dst[:whole], a, w, row, row)
-		dst, a, w = dst[whole:], a[whole:], w[whole:]
-	}
-	if len(dst) > 0 {
-		products(dst, a, w, len(dst), 0)
-	}
 }
 
 // element returns element j of a line that begins at at, if it is not beyond the line.
@@ -168,7 +151,7 @@ func (c *Chirp[T]) scaled(x []T, f *T) {
 func (c *Chirp[T]) Convolve(dst, src []T, lo, hi int) {
 	c.each(lo, hi, func(line, from, to int) {
 		at := line * c.size
-		c.times(dst[2*(at+from):2*(at+to)], src[2*(at+from):], c.kernel[2*from:])
+		c.k.times(dst[2*(at+from):2*(at+to)], src[2*(at+from):], c.kernel[2*from:])
 	})
 }
 
@@ -179,7 +162,7 @@ func (c *Chirp[T]) End(dst, src []T, lo, hi int) {
 		to = max(from, min(to, c.out.Len))
 		if c.kind != HalfToReal && c.out.Inner == 1 && from < to {
 			y := dst[2*(at+from) : 2*(at+to)]
-			if c.times(y, x[2*from:], c.w[2*from:]); c.scale != 1 {
+			if c.k.times(y, x[2*from:], c.w[2*from:]); c.scale != 1 {
 				c.scaled(y, &c.scale)
 			}
 			return

@@ -49,10 +49,7 @@ func checkChirp[T Float](t *testing.T, kind Kind, n, inner, short int, eps float
 		l := New[T](kind, n, inverse, in, out, 0.5)
 		want := make([]T, of*lines*results)
 		l.Run(want, src, make([]T, l.Scratch()), lines, 0, Blocks[T](lines))
-		c := NewChirp[T](kind, n, lines, inverse, in, out, 0.5)
-		if c == nil {
-			t.Fatalf("%d is not transformed in steps", n)
-		}
+		c := newSteps[T](kind, n, inverse, in, out, 0.5)
 		got, between, other := make([]T, len(want)), make([]T, 2*lines*c.Size()), make([]T, 2*lines*c.Size())
 		step := func(f func(dst, src []T, lo, hi int), dst, src []T) {
 			units := c.Units(lines)
@@ -60,7 +57,7 @@ func checkChirp[T Float](t *testing.T, kind Kind, n, inner, short int, eps float
 			f(dst, src, 0, units/2)
 		}
 		transform := func(x []T, inverse bool) {
-			first, second, n1, n2, _ := Long[T](c.Size(), lines, inverse, 1)
+			first, second, n1, n2, _ := apart[T](c.Size(), lines, inverse, 1)
 			mid := make([]T, len(x))
 			first.Run(mid, x, make([]T, first.Scratch()), lines*n2, 0, Blocks[T](lines*n2))
 			second.Run(x, mid, make([]T, second.Scratch()), lines*n1, 0, Blocks[T](lines*n1))

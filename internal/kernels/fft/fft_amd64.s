@@ -42,7 +42,7 @@ next:
 	RET
 
 // func pass4AVX512F32(dst *float32, src *float32, tw *float32, sign *float32, m int, row int)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512F
 TEXT ·pass4AVX512F32(SB), NOSPLIT, $0-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
@@ -50,7 +50,7 @@ TEXT ·pass4AVX512F32(SB), NOSPLIT, $0-48
 	MOVQ    m+32(FP), BX
 	MOVQ    row+40(FP), SI
 	MOVQ    sign+24(FP), DI
-	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z0
 	MOVQ    BX, DI
 	IMULQ   SI, DI
 	LEAQ    (DI)(DI*2), R8
@@ -70,29 +70,29 @@ next:
 	VMOVUPS        (CX)(DI*1), Z8
 	VMOVUPS        (CX)(DI*2), Z9
 	VMOVUPS        (CX)(R8*1), Z10
-	VADDPS         Z9, Z7, Z11
-	VADDPS         Z10, Z8, Z12
-	VSUBPS         Z9, Z7, Z7
-	VSUBPS         Z10, Z8, Z8
-	VPERMILPS      $0xb1, Z8, Z8
-	VXORPS         Z0, Z8, Z8
-	VADDPS         Z12, Z11, Z9
-	VMOVUPS        Z9, (AX)
-	VADDPS         Z8, Z7, Z9
-	VPERMILPS      $0xb1, Z9, Z10
-	VMULPS         Z2, Z10, Z10
-	VFMADDSUB213PS Z10, Z1, Z9
-	VMOVUPS        Z9, (AX)(SI*1)
-	VSUBPS         Z12, Z11, Z9
-	VPERMILPS      $0xb1, Z9, Z10
-	VMULPS         Z4, Z10, Z10
-	VFMADDSUB213PS Z10, Z3, Z9
-	VMOVUPS        Z9, (AX)(SI*2)
-	VSUBPS         Z8, Z7, Z7
+	VSUBPS         Z9, Z7, Z11
+	VADDPS         Z9, Z7, Z7
+	VSUBPS         Z10, Z8, Z9
+	VADDPS         Z10, Z8, Z8
+	VSUBPS         Z8, Z7, Z10
+	VADDPS         Z8, Z7, Z7
+	VMOVUPS        Z7, (AX)
+	VPERMILPS      $0xb1, Z10, Z7
+	VMULPS         Z4, Z7, Z7
+	VFMADDSUB213PS Z7, Z3, Z10
+	VMOVUPS        Z10, (AX)(SI*2)
+	VPERMILPS      $0xb1, Z9, Z9
+	VMOVUPS        Z11, Z7
+	VFMADD231PS    Z0, Z9, Z7
+	VFNMADD231PS   Z0, Z9, Z11
 	VPERMILPS      $0xb1, Z7, Z8
-	VMULPS         Z6, Z8, Z8
-	VFMADDSUB213PS Z8, Z5, Z7
-	VMOVUPS        Z7, (AX)(R9*1)
+	VMULPS         Z2, Z8, Z8
+	VFMADDSUB213PS Z8, Z1, Z7
+	VMOVUPS        Z7, (AX)(SI*1)
+	VPERMILPS      $0xb1, Z11, Z7
+	VMULPS         Z6, Z7, Z7
+	VFMADDSUB213PS Z7, Z5, Z11
+	VMOVUPS        Z11, (AX)(R9*1)
 	ADDQ           $0x40, CX
 	ADDQ           $0x40, AX
 	SUBQ           $0x40, R10
@@ -101,6 +101,490 @@ next:
 	ADDQ           $0x18, DX
 	DECQ           BX
 	JNZ            block
+	VZEROUPPER
+	RET
+
+// func pass8AVX512F32(dst *float32, src *float32, tw *float32, sign *float32, m int, row int)
+// Requires: AVX, AVX512F
+TEXT ·pass8AVX512F32(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    m+32(FP), BX
+	MOVQ    row+40(FP), SI
+	MOVQ    sign+24(FP), DI
+	VMOVUPS 64(DI), Z0
+	VMOVUPS 128(DI), Z1
+	VMOVUPS 192(DI), Z2
+	MOVQ    BX, DI
+	IMULQ   SI, DI
+	LEAQ    (DI)(DI*2), R8
+	LEAQ    (DI)(DI*4), R9
+	LEAQ    (R8)(DI*4), R10
+	LEAQ    (SI)(SI*2), R11
+	LEAQ    (SI)(SI*4), R12
+	LEAQ    (R11)(SI*4), R13
+
+block:
+	VBROADCASTSS (DX), Z3
+	VBROADCASTSS 4(DX), Z4
+	VBROADCASTSS 8(DX), Z5
+	VBROADCASTSS 12(DX), Z6
+	VBROADCASTSS 16(DX), Z7
+	VBROADCASTSS 20(DX), Z8
+	VBROADCASTSS 24(DX), Z9
+	VBROADCASTSS 28(DX), Z10
+	VBROADCASTSS 32(DX), Z11
+	VBROADCASTSS 36(DX), Z12
+	VBROADCASTSS 40(DX), Z13
+	VBROADCASTSS 44(DX), Z14
+	VBROADCASTSS 48(DX), Z15
+	VBROADCASTSS 52(DX), Z16
+	MOVQ         SI, R14
+
+next:
+	VMOVUPS        (CX), Z17
+	VMOVUPS        (CX)(DI*1), Z18
+	VMOVUPS        (CX)(DI*2), Z19
+	VMOVUPS        (CX)(R8*1), Z20
+	VMOVUPS        (CX)(DI*4), Z21
+	VMOVUPS        (CX)(R9*1), Z22
+	VMOVUPS        (CX)(R8*2), Z23
+	VMOVUPS        (CX)(R10*1), Z24
+	VSUBPS         Z21, Z17, Z25
+	VADDPS         Z21, Z17, Z17
+	VSUBPS         Z22, Z18, Z21
+	VADDPS         Z22, Z18, Z18
+	VSUBPS         Z23, Z19, Z22
+	VADDPS         Z23, Z19, Z19
+	VSUBPS         Z24, Z20, Z23
+	VADDPS         Z24, Z20, Z20
+	VSUBPS         Z19, Z17, Z24
+	VADDPS         Z19, Z17, Z17
+	VSUBPS         Z20, Z18, Z19
+	VADDPS         Z20, Z18, Z18
+	VSUBPS         Z18, Z17, Z20
+	VADDPS         Z18, Z17, Z17
+	VMOVUPS        Z17, (AX)
+	VPERMILPS      $0xb1, Z20, Z17
+	VMULPS         Z10, Z17, Z17
+	VFMADDSUB213PS Z17, Z9, Z20
+	VMOVUPS        Z20, (AX)(SI*4)
+	VPERMILPS      $0xb1, Z19, Z19
+	VMOVUPS        Z24, Z17
+	VFMADD231PS    Z0, Z19, Z17
+	VFNMADD231PS   Z0, Z19, Z24
+	VPERMILPS      $0xb1, Z17, Z18
+	VMULPS         Z6, Z18, Z18
+	VFMADDSUB213PS Z18, Z5, Z17
+	VMOVUPS        Z17, (AX)(SI*2)
+	VPERMILPS      $0xb1, Z24, Z17
+	VMULPS         Z14, Z17, Z17
+	VFMADDSUB213PS Z17, Z13, Z24
+	VMOVUPS        Z24, (AX)(R11*2)
+	VPERMILPS      $0xb1, Z22, Z22
+	VMOVUPS        Z25, Z17
+	VFMADD231PS    Z0, Z22, Z17
+	VFNMADD231PS   Z0, Z22, Z25
+	VPERMILPS      $0xb1, Z21, Z18
+	VFMADD231PS    Z0, Z18, Z21
+	VPERMILPS      $0xb1, Z23, Z18
+	VFMSUB231PS    Z0, Z18, Z23
+	VSUBPS         Z23, Z21, Z18
+	VADDPS         Z23, Z21, Z21
+	VMOVUPS        Z17, Z19
+	VFMADD231PS    Z2, Z21, Z19
+	VFNMADD231PS   Z2, Z21, Z17
+	VPERMILPS      $0xb1, Z19, Z20
+	VMULPS         Z4, Z20, Z20
+	VFMADDSUB213PS Z20, Z3, Z19
+	VMOVUPS        Z19, (AX)(SI*1)
+	VPERMILPS      $0xb1, Z17, Z19
+	VMULPS         Z12, Z19, Z19
+	VFMADDSUB213PS Z19, Z11, Z17
+	VMOVUPS        Z17, (AX)(R12*1)
+	VPERMILPS      $0xb1, Z18, Z18
+	VMOVUPS        Z25, Z17
+	VFMADD231PS    Z1, Z18, Z17
+	VFNMADD231PS   Z1, Z18, Z25
+	VPERMILPS      $0xb1, Z17, Z18
+	VMULPS         Z8, Z18, Z18
+	VFMADDSUB213PS Z18, Z7, Z17
+	VMOVUPS        Z17, (AX)(R11*1)
+	VPERMILPS      $0xb1, Z25, Z17
+	VMULPS         Z16, Z17, Z17
+	VFMADDSUB213PS Z17, Z15, Z25
+	VMOVUPS        Z25, (AX)(R13*1)
+	ADDQ           $0x40, CX
+	ADDQ           $0x40, AX
+	SUBQ           $0x40, R14
+	JNZ            next
+	ADDQ           R13, AX
+	ADDQ           $0x38, DX
+	DECQ           BX
+	JNZ            block
+	VZEROUPPER
+	RET
+
+// func last2AVX512F32(dst *float32, src *float32, sign *float32, row int)
+// Requires: AVX, AVX512F
+TEXT ·last2AVX512F32(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ row+24(FP), DX
+	MOVQ DX, BX
+
+next:
+	VMOVUPS (CX), Z0
+	VMOVUPS (CX)(DX*1), Z1
+	VSUBPS  Z1, Z0, Z2
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)
+	VMOVUPS Z2, (AX)(DX*1)
+	ADDQ    $0x40, CX
+	ADDQ    $0x40, AX
+	SUBQ    $0x40, BX
+	JNZ     next
+	VZEROUPPER
+	RET
+
+// func last4AVX512F32(dst *float32, src *float32, sign *float32, row int)
+// Requires: AVX, AVX512F
+TEXT ·last4AVX512F32(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    row+24(FP), DX
+	MOVQ    sign+16(FP), BX
+	VMOVUPS 64(BX), Z0
+	LEAQ    (DX)(DX*2), BX
+	LEAQ    (DX)(DX*2), SI
+	MOVQ    DX, DI
+
+next:
+	VMOVUPS      (CX), Z1
+	VMOVUPS      (CX)(DX*1), Z2
+	VMOVUPS      (CX)(DX*2), Z3
+	VMOVUPS      (CX)(BX*1), Z4
+	VSUBPS       Z3, Z1, Z5
+	VADDPS       Z3, Z1, Z1
+	VSUBPS       Z4, Z2, Z3
+	VADDPS       Z4, Z2, Z2
+	VSUBPS       Z2, Z1, Z4
+	VADDPS       Z2, Z1, Z1
+	VMOVUPS      Z1, (AX)
+	VMOVUPS      Z4, (AX)(DX*2)
+	VPERMILPS    $0xb1, Z3, Z3
+	VMOVUPS      Z5, Z1
+	VFMADD231PS  Z0, Z3, Z1
+	VFNMADD231PS Z0, Z3, Z5
+	VMOVUPS      Z1, (AX)(DX*1)
+	VMOVUPS      Z5, (AX)(SI*1)
+	ADDQ         $0x40, CX
+	ADDQ         $0x40, AX
+	SUBQ         $0x40, DI
+	JNZ          next
+	VZEROUPPER
+	RET
+
+// func last8AVX512F32(dst *float32, src *float32, sign *float32, row int)
+// Requires: AVX, AVX512F
+TEXT ·last8AVX512F32(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    row+24(FP), DX
+	MOVQ    sign+16(FP), BX
+	VMOVUPS 64(BX), Z0
+	VMOVUPS 128(BX), Z1
+	VMOVUPS 192(BX), Z2
+	LEAQ    (DX)(DX*2), BX
+	LEAQ    (DX)(DX*4), SI
+	LEAQ    (BX)(DX*4), DI
+	LEAQ    (DX)(DX*2), R8
+	LEAQ    (DX)(DX*4), R9
+	LEAQ    (R8)(DX*4), R10
+	MOVQ    DX, R11
+
+next:
+	VMOVUPS      (CX), Z3
+	VMOVUPS      (CX)(DX*1), Z4
+	VMOVUPS      (CX)(DX*2), Z5
+	VMOVUPS      (CX)(BX*1), Z6
+	VMOVUPS      (CX)(DX*4), Z7
+	VMOVUPS      (CX)(SI*1), Z8
+	VMOVUPS      (CX)(BX*2), Z9
+	VMOVUPS      (CX)(DI*1), Z10
+	VSUBPS       Z7, Z3, Z11
+	VADDPS       Z7, Z3, Z3
+	VSUBPS       Z8, Z4, Z7
+	VADDPS       Z8, Z4, Z4
+	VSUBPS       Z9, Z5, Z8
+	VADDPS       Z9, Z5, Z5
+	VSUBPS       Z10, Z6, Z9
+	VADDPS       Z10, Z6, Z6
+	VSUBPS       Z5, Z3, Z10
+	VADDPS       Z5, Z3, Z3
+	VSUBPS       Z6, Z4, Z5
+	VADDPS       Z6, Z4, Z4
+	VSUBPS       Z4, Z3, Z6
+	VADDPS       Z4, Z3, Z3
+	VMOVUPS      Z3, (AX)
+	VMOVUPS      Z6, (AX)(DX*4)
+	VPERMILPS    $0xb1, Z5, Z5
+	VMOVUPS      Z10, Z3
+	VFMADD231PS  Z0, Z5, Z3
+	VFNMADD231PS Z0, Z5, Z10
+	VMOVUPS      Z3, (AX)(DX*2)
+	VMOVUPS      Z10, (AX)(R8*2)
+	VPERMILPS    $0xb1, Z8, Z8
+	VMOVUPS      Z11, Z3
+	VFMADD231PS  Z0, Z8, Z3
+	VFNMADD231PS Z0, Z8, Z11
+	VPERMILPS    $0xb1, Z7, Z4
+	VFMADD231PS  Z0, Z4, Z7
+	VPERMILPS    $0xb1, Z9, Z4
+	VFMSUB231PS  Z0, Z4, Z9
+	VSUBPS       Z9, Z7, Z4
+	VADDPS       Z9, Z7, Z7
+	VMOVUPS      Z3, Z5
+	VFMADD231PS  Z2, Z7, Z5
+	VFNMADD231PS Z2, Z7, Z3
+	VMOVUPS      Z5, (AX)(DX*1)
+	VMOVUPS      Z3, (AX)(R9*1)
+	VPERMILPS    $0xb1, Z4, Z4
+	VMOVUPS      Z11, Z3
+	VFMADD231PS  Z1, Z4, Z3
+	VFNMADD231PS Z1, Z4, Z11
+	VMOVUPS      Z3, (AX)(R8*1)
+	VMOVUPS      Z11, (AX)(R10*1)
+	ADDQ         $0x40, CX
+	ADDQ         $0x40, AX
+	SUBQ         $0x40, R11
+	JNZ          next
+	VZEROUPPER
+	RET
+
+// func firstAVX512F32(dst *float32, src *float32, tw *float32, sign *float32, part int, count int)
+// Requires: AVX, AVX512F
+TEXT ·firstAVX512F32(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    part+32(FP), BX
+	MOVQ    count+40(FP), SI
+	MOVQ    sign+24(FP), DI
+	VMOVUPS 64(DI), Z0
+	VMOVUPS 128(DI), Z1
+	VMOVUPS 192(DI), Z2
+	LEAQ    (BX)(BX*2), DI
+	LEAQ    (BX)(BX*4), R8
+	LEAQ    (DI)(BX*4), R9
+	LEAQ    (BX)(BX*2), R10
+	LEAQ    (BX)(BX*4), R11
+
+next:
+	VMOVUPS        (CX), Z3
+	VMOVUPS        (CX)(BX*1), Z4
+	VMOVUPS        (CX)(BX*2), Z5
+	VMOVUPS        (CX)(DI*1), Z6
+	VMOVUPS        (CX)(BX*4), Z7
+	VMOVUPS        (CX)(R8*1), Z8
+	VMOVUPS        (CX)(DI*2), Z9
+	VMOVUPS        (CX)(R9*1), Z10
+	VSUBPS         Z7, Z3, Z11
+	VADDPS         Z7, Z3, Z3
+	VSUBPS         Z8, Z4, Z7
+	VADDPS         Z8, Z4, Z4
+	VSUBPS         Z9, Z5, Z8
+	VADDPS         Z9, Z5, Z5
+	VSUBPS         Z10, Z6, Z9
+	VADDPS         Z10, Z6, Z6
+	VSUBPS         Z5, Z3, Z10
+	VADDPS         Z5, Z3, Z3
+	VSUBPS         Z6, Z4, Z5
+	VADDPS         Z6, Z4, Z4
+	VSUBPS         Z4, Z3, Z6
+	VADDPS         Z4, Z3, Z3
+	VMOVSLDUP      (DX)(R10*1), Z4
+	VMOVSHDUP      (DX)(R10*1), Z12
+	VPERMILPS      $0xb1, Z6, Z13
+	VMULPS         Z12, Z13, Z13
+	VFMADDSUB213PS Z13, Z4, Z6
+	VPERMILPS      $0xb1, Z5, Z5
+	VMOVUPS        Z10, Z4
+	VFMADD231PS    Z0, Z5, Z4
+	VFNMADD231PS   Z0, Z5, Z10
+	VMOVSLDUP      (DX)(BX*1), Z5
+	VMOVSHDUP      (DX)(BX*1), Z12
+	VPERMILPS      $0xb1, Z4, Z13
+	VMULPS         Z12, Z13, Z13
+	VFMADDSUB213PS Z13, Z5, Z4
+	VMOVSLDUP      (DX)(R11*1), Z5
+	VMOVSHDUP      (DX)(R11*1), Z12
+	VPERMILPS      $0xb1, Z10, Z13
+	VMULPS         Z12, Z13, Z13
+	VFMADDSUB213PS Z13, Z5, Z10
+	VPERMILPS      $0xb1, Z8, Z8
+	VMOVUPS        Z11, Z5
+	VFMADD231PS    Z0, Z8, Z5
+	VFNMADD231PS   Z0, Z8, Z11
+	VPERMILPS      $0xb1, Z7, Z8
+	VFMADD231PS    Z0, Z8, Z7
+	VPERMILPS      $0xb1, Z9, Z8
+	VFMSUB231PS    Z0, Z8, Z9
+	VSUBPS         Z9, Z7, Z8
+	VADDPS         Z9, Z7, Z7
+	VMOVUPS        Z5, Z9
+	VFMADD231PS    Z2, Z7, Z9
+	VFNMADD231PS   Z2, Z7, Z5
+	VMOVSLDUP      (DX), Z7
+	VMOVSHDUP      (DX), Z12
+	VPERMILPS      $0xb1, Z9, Z13
+	VMULPS         Z12, Z13, Z13
+	VFMADDSUB213PS Z13, Z7, Z9
+	VMOVSLDUP      (DX)(BX*4), Z7
+	VMOVSHDUP      (DX)(BX*4), Z12
+	VPERMILPS      $0xb1, Z5, Z13
+	VMULPS         Z12, Z13, Z13
+	VFMADDSUB213PS Z13, Z7, Z5
+	VPERMILPS      $0xb1, Z8, Z8
+	VMOVUPS        Z11, Z7
+	VFMADD231PS    Z1, Z8, Z7
+	VFNMADD231PS   Z1, Z8, Z11
+	VMOVSLDUP      (DX)(BX*2), Z8
+	VMOVSHDUP      (DX)(BX*2), Z12
+	VPERMILPS      $0xb1, Z7, Z13
+	VMULPS         Z12, Z13, Z13
+	VFMADDSUB213PS Z13, Z8, Z7
+	VMOVSLDUP      (DX)(R10*2), Z8
+	VMOVSHDUP      (DX)(R10*2), Z12
+	VPERMILPS      $0xb1, Z11, Z13
+	VMULPS         Z12, Z13, Z13
+	VFMADDSUB213PS Z13, Z8, Z11
+	VUNPCKLPD      Z9, Z3, Z8
+	VUNPCKHPD      Z9, Z3, Z3
+	VUNPCKLPD      Z7, Z4, Z9
+	VUNPCKHPD      Z7, Z4, Z4
+	VUNPCKLPD      Z5, Z6, Z7
+	VUNPCKHPD      Z5, Z6, Z5
+	VUNPCKLPD      Z11, Z10, Z6
+	VUNPCKHPD      Z11, Z10, Z10
+	VSHUFF64X2     $0x44, Z9, Z8, Z11
+	VSHUFF64X2     $0xee, Z9, Z8, Z8
+	VSHUFF64X2     $0x44, Z6, Z7, Z9
+	VSHUFF64X2     $0xee, Z6, Z7, Z6
+	VSHUFF64X2     $0x88, Z9, Z11, Z7
+	VSHUFF64X2     $0xdd, Z9, Z11, Z9
+	VSHUFF64X2     $0x88, Z6, Z8, Z11
+	VSHUFF64X2     $0xdd, Z6, Z8, Z6
+	VSHUFF64X2     $0x44, Z4, Z3, Z8
+	VSHUFF64X2     $0xee, Z4, Z3, Z3
+	VSHUFF64X2     $0x44, Z10, Z5, Z4
+	VSHUFF64X2     $0xee, Z10, Z5, Z5
+	VSHUFF64X2     $0x88, Z4, Z8, Z10
+	VSHUFF64X2     $0xdd, Z4, Z8, Z4
+	VSHUFF64X2     $0x88, Z5, Z3, Z8
+	VSHUFF64X2     $0xdd, Z5, Z3, Z3
+	VMOVUPS        Z7, (AX)
+	VMOVUPS        Z10, 64(AX)
+	VMOVUPS        Z9, 128(AX)
+	VMOVUPS        Z4, 192(AX)
+	VMOVUPS        Z11, 256(AX)
+	VMOVUPS        Z8, 320(AX)
+	VMOVUPS        Z6, 384(AX)
+	VMOVUPS        Z3, 448(AX)
+	ADDQ           $0x40, CX
+	ADDQ           $0x40, DX
+	ADDQ           $0x00000200, AX
+	DECQ           SI
+	JNZ            next
+	VZEROUPPER
+	RET
+
+// func tangleLineAVX512F32(up *float32, down *float32, a *float32, b *float32, tw *float32, conj *float32, h *float32, count int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·tangleLineAVX512F32(SB), NOSPLIT, $0-64
+	MOVQ         up+0(FP), AX
+	MOVQ         down+8(FP), CX
+	MOVQ         a+16(FP), DX
+	MOVQ         b+24(FP), BX
+	MOVQ         tw+32(FP), SI
+	MOVQ         count+56(FP), DI
+	MOVQ         conj+40(FP), R8
+	VMOVUPS      (R8), Z0
+	MOVQ         h+48(FP), R8
+	VBROADCASTSS (R8), Z1
+
+next:
+	VMOVUPS        (DX), Z2
+	VMOVUPS        (BX), Z3
+	VSHUFF64X2     $0x1b, Z3, Z3, Z3
+	VPERMILPD      $0x55, Z3, Z3
+	VXORPS         Z0, Z3, Z3
+	VADDPS         Z3, Z2, Z4
+	VSUBPS         Z3, Z2, Z2
+	VMOVSLDUP      (SI), Z3
+	VMOVSHDUP      (SI), Z5
+	VPERMILPS      $0xb1, Z2, Z6
+	VMULPS         Z5, Z6, Z6
+	VFMADDSUB213PS Z6, Z3, Z2
+	VMULPS         Z1, Z4, Z4
+	VSUBPS         Z2, Z4, Z3
+	VADDPS         Z2, Z4, Z4
+	VXORPS         Z0, Z3, Z3
+	VMOVUPS        Z4, (AX)
+	VSHUFF64X2     $0x1b, Z3, Z3, Z2
+	VPERMILPD      $0x55, Z2, Z2
+	VMOVUPS        Z2, (CX)
+	ADDQ           $0x40, AX
+	ADDQ           $0x40, DX
+	ADDQ           $0x40, SI
+	SUBQ           $0x40, CX
+	SUBQ           $0x40, BX
+	DECQ           DI
+	JNZ            next
+	VZEROUPPER
+	RET
+
+// func mirrorAVX512F32(dst *float32, src *float32, conj *float32, count int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·mirrorAVX512F32(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    count+24(FP), DX
+	MOVQ    conj+16(FP), BX
+	VMOVUPS (BX), Z0
+
+next:
+	VMOVUPS    (CX), Z1
+	VSHUFF64X2 $0x1b, Z1, Z1, Z1
+	VPERMILPD  $0x55, Z1, Z1
+	VXORPS     Z0, Z1, Z1
+	VMOVUPS    Z1, (AX)
+	ADDQ       $0x40, AX
+	SUBQ       $0x40, CX
+	DECQ       DX
+	JNZ        next
+	VZEROUPPER
+	RET
+
+// func realsAVX512F32(dst *float32, x *float32, w *float32, count int)
+// Requires: AVX, AVX512F
+TEXT ·realsAVX512F32(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ w+16(FP), DX
+	MOVQ count+24(FP), BX
+
+next:
+	VPMOVZXDQ (CX), Z0
+	VMOVSLDUP Z0, Z0
+	VMULPS    (DX), Z0, Z0
+	VMOVUPS   Z0, (AX)
+	ADDQ      $0x20, CX
+	ADDQ      $0x40, AX
+	ADDQ      $0x40, DX
+	DECQ      BX
+	JNZ       next
 	VZEROUPPER
 	RET
 
@@ -921,63 +1405,460 @@ next:
 // func pass4AVX2F32(dst *float32, src *float32, tw *float32, sign *float32, m int, row int)
 // Requires: AVX, FMA3
 TEXT ·pass4AVX2F32(SB), NOSPLIT, $0-48
-	MOVQ    dst+0(FP), AX
-	MOVQ    src+8(FP), CX
-	MOVQ    tw+16(FP), DX
-	MOVQ    m+32(FP), BX
-	MOVQ    row+40(FP), SI
-	MOVQ    sign+24(FP), DI
-	VMOVUPS (DI), Y0
-	MOVQ    BX, DI
-	IMULQ   SI, DI
-	LEAQ    (DI)(DI*2), R8
-	LEAQ    (SI)(SI*2), R9
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  tw+16(FP), DX
+	MOVQ  m+32(FP), BX
+	MOVQ  row+40(FP), SI
+	MOVQ  sign+24(FP), DI
+	MOVQ  BX, R8
+	IMULQ SI, R8
+	LEAQ  (R8)(R8*2), R9
+	LEAQ  (SI)(SI*2), R10
 
 block:
-	VBROADCASTSS (DX), Y1
-	VBROADCASTSS 4(DX), Y2
-	VBROADCASTSS 8(DX), Y3
-	VBROADCASTSS 12(DX), Y4
-	VBROADCASTSS 16(DX), Y5
-	VBROADCASTSS 20(DX), Y6
-	MOVQ         SI, R10
+	VBROADCASTSS (DX), Y0
+	VBROADCASTSS 4(DX), Y1
+	VBROADCASTSS 8(DX), Y2
+	VBROADCASTSS 12(DX), Y3
+	VBROADCASTSS 16(DX), Y4
+	VBROADCASTSS 20(DX), Y5
+	MOVQ         SI, R11
 
 next:
-	VMOVUPS        (CX), Y7
-	VMOVUPS        (CX)(DI*1), Y8
-	VMOVUPS        (CX)(DI*2), Y9
-	VMOVUPS        (CX)(R8*1), Y10
-	VADDPS         Y9, Y7, Y11
-	VADDPS         Y10, Y8, Y12
-	VSUBPS         Y9, Y7, Y7
-	VSUBPS         Y10, Y8, Y8
-	VPERMILPS      $0xb1, Y8, Y8
-	VXORPS         Y0, Y8, Y8
-	VADDPS         Y12, Y11, Y9
-	VMOVUPS        Y9, (AX)
-	VADDPS         Y8, Y7, Y9
-	VPERMILPS      $0xb1, Y9, Y10
-	VMULPS         Y2, Y10, Y10
-	VFMADDSUB213PS Y10, Y1, Y9
-	VMOVUPS        Y9, (AX)(SI*1)
-	VSUBPS         Y12, Y11, Y9
-	VPERMILPS      $0xb1, Y9, Y10
-	VMULPS         Y4, Y10, Y10
-	VFMADDSUB213PS Y10, Y3, Y9
+	VMOVUPS        (CX), Y6
+	VMOVUPS        (CX)(R8*1), Y7
+	VMOVUPS        (CX)(R8*2), Y8
+	VMOVUPS        (CX)(R9*1), Y9
+	VSUBPS         Y8, Y6, Y10
+	VADDPS         Y8, Y6, Y6
+	VSUBPS         Y9, Y7, Y8
+	VADDPS         Y9, Y7, Y7
+	VSUBPS         Y7, Y6, Y9
+	VADDPS         Y7, Y6, Y6
+	VMOVUPS        Y6, (AX)
+	VPERMILPS      $0xb1, Y9, Y6
+	VMULPS         Y3, Y6, Y6
+	VFMADDSUB213PS Y6, Y2, Y9
 	VMOVUPS        Y9, (AX)(SI*2)
-	VSUBPS         Y8, Y7, Y7
-	VPERMILPS      $0xb1, Y7, Y8
-	VMULPS         Y6, Y8, Y8
-	VFMADDSUB213PS Y8, Y5, Y7
-	VMOVUPS        Y7, (AX)(R9*1)
+	VPERMILPS      $0xb1, Y8, Y8
+	VMOVUPS        Y10, Y6
+	VFMADD231PS    64(DI), Y8, Y6
+	VFNMADD231PS   64(DI), Y8, Y10
+	VPERMILPS      $0xb1, Y6, Y7
+	VMULPS         Y1, Y7, Y7
+	VFMADDSUB213PS Y7, Y0, Y6
+	VMOVUPS        Y6, (AX)(SI*1)
+	VPERMILPS      $0xb1, Y10, Y6
+	VMULPS         Y5, Y6, Y6
+	VFMADDSUB213PS Y6, Y4, Y10
+	VMOVUPS        Y10, (AX)(R10*1)
 	ADDQ           $0x20, CX
 	ADDQ           $0x20, AX
-	SUBQ           $0x20, R10
+	SUBQ           $0x20, R11
 	JNZ            next
-	ADDQ           R9, AX
+	ADDQ           R10, AX
 	ADDQ           $0x18, DX
 	DECQ           BX
 	JNZ            block
+	VZEROUPPER
+	RET
+
+// func pass8AVX2F32(dst *float32, src *float32, tw *float32, sign *float32, m int, row int)
+// Requires: AVX, FMA3
+TEXT ·pass8AVX2F32(SB), NOSPLIT, $0-48
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  tw+16(FP), DX
+	MOVQ  m+32(FP), BX
+	MOVQ  row+40(FP), SI
+	MOVQ  sign+24(FP), DI
+	MOVQ  BX, R8
+	IMULQ SI, R8
+	LEAQ  (R8)(R8*2), R9
+	LEAQ  (R8)(R8*4), R10
+	LEAQ  (R9)(R8*4), R11
+	LEAQ  (SI)(SI*2), R12
+	LEAQ  (SI)(SI*4), R13
+	LEAQ  (R12)(SI*4), R14
+
+block:
+	MOVQ SI, R15
+
+next:
+	VMOVUPS        (CX), Y0
+	VMOVUPS        (CX)(R8*1), Y1
+	VMOVUPS        (CX)(R8*2), Y2
+	VMOVUPS        (CX)(R9*1), Y3
+	VMOVUPS        (CX)(R8*4), Y4
+	VMOVUPS        (CX)(R10*1), Y5
+	VMOVUPS        (CX)(R9*2), Y6
+	VMOVUPS        (CX)(R11*1), Y7
+	VSUBPS         Y4, Y0, Y8
+	VADDPS         Y4, Y0, Y0
+	VSUBPS         Y5, Y1, Y4
+	VADDPS         Y5, Y1, Y1
+	VSUBPS         Y6, Y2, Y5
+	VADDPS         Y6, Y2, Y2
+	VSUBPS         Y7, Y3, Y6
+	VADDPS         Y7, Y3, Y3
+	VSUBPS         Y2, Y0, Y7
+	VADDPS         Y2, Y0, Y0
+	VSUBPS         Y3, Y1, Y2
+	VADDPS         Y3, Y1, Y1
+	VSUBPS         Y1, Y0, Y3
+	VADDPS         Y1, Y0, Y0
+	VMOVUPS        Y0, (AX)
+	VBROADCASTSS   24(DX), Y0
+	VBROADCASTSS   28(DX), Y1
+	VPERMILPS      $0xb1, Y3, Y9
+	VMULPS         Y1, Y9, Y9
+	VFMADDSUB213PS Y9, Y0, Y3
+	VMOVUPS        Y3, (AX)(SI*4)
+	VPERMILPS      $0xb1, Y2, Y2
+	VMOVUPS        Y7, Y0
+	VFMADD231PS    64(DI), Y2, Y0
+	VFNMADD231PS   64(DI), Y2, Y7
+	VBROADCASTSS   8(DX), Y1
+	VBROADCASTSS   12(DX), Y2
+	VPERMILPS      $0xb1, Y0, Y3
+	VMULPS         Y2, Y3, Y3
+	VFMADDSUB213PS Y3, Y1, Y0
+	VMOVUPS        Y0, (AX)(SI*2)
+	VBROADCASTSS   40(DX), Y0
+	VBROADCASTSS   44(DX), Y1
+	VPERMILPS      $0xb1, Y7, Y2
+	VMULPS         Y1, Y2, Y2
+	VFMADDSUB213PS Y2, Y0, Y7
+	VMOVUPS        Y7, (AX)(R12*2)
+	VPERMILPS      $0xb1, Y5, Y5
+	VMOVUPS        Y8, Y0
+	VFMADD231PS    64(DI), Y5, Y0
+	VFNMADD231PS   64(DI), Y5, Y8
+	VPERMILPS      $0xb1, Y4, Y1
+	VFMADD231PS    64(DI), Y1, Y4
+	VPERMILPS      $0xb1, Y6, Y1
+	VFMSUB231PS    64(DI), Y1, Y6
+	VSUBPS         Y6, Y4, Y1
+	VADDPS         Y6, Y4, Y4
+	VMOVUPS        Y0, Y2
+	VFMADD231PS    192(DI), Y4, Y2
+	VFNMADD231PS   192(DI), Y4, Y0
+	VBROADCASTSS   (DX), Y3
+	VBROADCASTSS   4(DX), Y4
+	VPERMILPS      $0xb1, Y2, Y5
+	VMULPS         Y4, Y5, Y5
+	VFMADDSUB213PS Y5, Y3, Y2
+	VMOVUPS        Y2, (AX)(SI*1)
+	VBROADCASTSS   32(DX), Y2
+	VBROADCASTSS   36(DX), Y3
+	VPERMILPS      $0xb1, Y0, Y4
+	VMULPS         Y3, Y4, Y4
+	VFMADDSUB213PS Y4, Y2, Y0
+	VMOVUPS        Y0, (AX)(R13*1)
+	VPERMILPS      $0xb1, Y1, Y1
+	VMOVUPS        Y8, Y0
+	VFMADD231PS    128(DI), Y1, Y0
+	VFNMADD231PS   128(DI), Y1, Y8
+	VBROADCASTSS   16(DX), Y1
+	VBROADCASTSS   20(DX), Y2
+	VPERMILPS      $0xb1, Y0, Y3
+	VMULPS         Y2, Y3, Y3
+	VFMADDSUB213PS Y3, Y1, Y0
+	VMOVUPS        Y0, (AX)(R12*1)
+	VBROADCASTSS   48(DX), Y0
+	VBROADCASTSS   52(DX), Y1
+	VPERMILPS      $0xb1, Y8, Y2
+	VMULPS         Y1, Y2, Y2
+	VFMADDSUB213PS Y2, Y0, Y8
+	VMOVUPS        Y8, (AX)(R14*1)
+	ADDQ           $0x20, CX
+	ADDQ           $0x20, AX
+	SUBQ           $0x20, R15
+	JNZ            next
+	ADDQ           R14, AX
+	ADDQ           $0x38, DX
+	DECQ           BX
+	JNZ            block
+	VZEROUPPER
+	RET
+
+// func last2AVX2F32(dst *float32, src *float32, sign *float32, row int)
+// Requires: AVX
+TEXT ·last2AVX2F32(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ row+24(FP), DX
+	MOVQ DX, BX
+
+next:
+	VMOVUPS (CX), Y0
+	VMOVUPS (CX)(DX*1), Y1
+	VSUBPS  Y1, Y0, Y2
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y2, (AX)(DX*1)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, AX
+	SUBQ    $0x20, BX
+	JNZ     next
+	VZEROUPPER
+	RET
+
+// func last4AVX2F32(dst *float32, src *float32, sign *float32, row int)
+// Requires: AVX, FMA3
+TEXT ·last4AVX2F32(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ row+24(FP), DX
+	MOVQ sign+16(FP), BX
+	LEAQ (DX)(DX*2), SI
+	LEAQ (DX)(DX*2), DI
+	MOVQ DX, R8
+
+next:
+	VMOVUPS      (CX), Y0
+	VMOVUPS      (CX)(DX*1), Y1
+	VMOVUPS      (CX)(DX*2), Y2
+	VMOVUPS      (CX)(SI*1), Y3
+	VSUBPS       Y2, Y0, Y4
+	VADDPS       Y2, Y0, Y0
+	VSUBPS       Y3, Y1, Y2
+	VADDPS       Y3, Y1, Y1
+	VSUBPS       Y1, Y0, Y3
+	VADDPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y3, (AX)(DX*2)
+	VPERMILPS    $0xb1, Y2, Y2
+	VMOVUPS      Y4, Y0
+	VFMADD231PS  64(BX), Y2, Y0
+	VFNMADD231PS 64(BX), Y2, Y4
+	VMOVUPS      Y0, (AX)(DX*1)
+	VMOVUPS      Y4, (AX)(DI*1)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	SUBQ         $0x20, R8
+	JNZ          next
+	VZEROUPPER
+	RET
+
+// func last8AVX2F32(dst *float32, src *float32, sign *float32, row int)
+// Requires: AVX, FMA3
+TEXT ·last8AVX2F32(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ row+24(FP), DX
+	MOVQ sign+16(FP), BX
+	LEAQ (DX)(DX*2), SI
+	LEAQ (DX)(DX*4), DI
+	LEAQ (SI)(DX*4), R8
+	LEAQ (DX)(DX*2), R9
+	LEAQ (DX)(DX*4), R10
+	LEAQ (R9)(DX*4), R11
+	MOVQ DX, R12
+
+next:
+	VMOVUPS      (CX), Y0
+	VMOVUPS      (CX)(DX*1), Y1
+	VMOVUPS      (CX)(DX*2), Y2
+	VMOVUPS      (CX)(SI*1), Y3
+	VMOVUPS      (CX)(DX*4), Y4
+	VMOVUPS      (CX)(DI*1), Y5
+	VMOVUPS      (CX)(SI*2), Y6
+	VMOVUPS      (CX)(R8*1), Y7
+	VSUBPS       Y4, Y0, Y8
+	VADDPS       Y4, Y0, Y0
+	VSUBPS       Y5, Y1, Y4
+	VADDPS       Y5, Y1, Y1
+	VSUBPS       Y6, Y2, Y5
+	VADDPS       Y6, Y2, Y2
+	VSUBPS       Y7, Y3, Y6
+	VADDPS       Y7, Y3, Y3
+	VSUBPS       Y2, Y0, Y7
+	VADDPS       Y2, Y0, Y0
+	VSUBPS       Y3, Y1, Y2
+	VADDPS       Y3, Y1, Y1
+	VSUBPS       Y1, Y0, Y3
+	VADDPS       Y1, Y0, Y0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y3, (AX)(DX*4)
+	VPERMILPS    $0xb1, Y2, Y2
+	VMOVUPS      Y7, Y0
+	VFMADD231PS  64(BX), Y2, Y0
+	VFNMADD231PS 64(BX), Y2, Y7
+	VMOVUPS      Y0, (AX)(DX*2)
+	VMOVUPS      Y7, (AX)(R9*2)
+	VPERMILPS    $0xb1, Y5, Y5
+	VMOVUPS      Y8, Y0
+	VFMADD231PS  64(BX), Y5, Y0
+	VFNMADD231PS 64(BX), Y5, Y8
+	VPERMILPS    $0xb1, Y4, Y1
+	VFMADD231PS  64(BX), Y1, Y4
+	VPERMILPS    $0xb1, Y6, Y1
+	VFMSUB231PS  64(BX), Y1, Y6
+	VSUBPS       Y6, Y4, Y1
+	VADDPS       Y6, Y4, Y4
+	VMOVUPS      Y0, Y2
+	VFMADD231PS  192(BX), Y4, Y2
+	VFNMADD231PS 192(BX), Y4, Y0
+	VMOVUPS      Y2, (AX)(DX*1)
+	VMOVUPS      Y0, (AX)(R10*1)
+	VPERMILPS    $0xb1, Y1, Y1
+	VMOVUPS      Y8, Y0
+	VFMADD231PS  128(BX), Y1, Y0
+	VFNMADD231PS 128(BX), Y1, Y8
+	VMOVUPS      Y0, (AX)(R9*1)
+	VMOVUPS      Y8, (AX)(R11*1)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	SUBQ         $0x20, R12
+	JNZ          next
+	VZEROUPPER
+	RET
+
+// func firstAVX2F32(dst *float32, src *float32, tw *float32, sign *float32, part int, count int)
+// Requires: AVX, FMA3
+TEXT ·firstAVX2F32(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ tw+16(FP), DX
+	MOVQ part+32(FP), BX
+	MOVQ count+40(FP), SI
+	MOVQ sign+24(FP), DI
+	LEAQ (BX)(BX*2), R8
+
+next:
+	VMOVUPS        (CX), Y0
+	VMOVUPS        (CX)(BX*1), Y1
+	VMOVUPS        (CX)(BX*2), Y2
+	VMOVUPS        (CX)(R8*1), Y3
+	VSUBPS         Y2, Y0, Y4
+	VADDPS         Y2, Y0, Y0
+	VSUBPS         Y3, Y1, Y2
+	VADDPS         Y3, Y1, Y1
+	VSUBPS         Y1, Y0, Y3
+	VADDPS         Y1, Y0, Y0
+	VMOVSLDUP      (DX)(BX*1), Y1
+	VMOVSHDUP      (DX)(BX*1), Y5
+	VPERMILPS      $0xb1, Y3, Y6
+	VMULPS         Y5, Y6, Y6
+	VFMADDSUB213PS Y6, Y1, Y3
+	VPERMILPS      $0xb1, Y2, Y2
+	VMOVUPS        Y4, Y1
+	VFMADD231PS    64(DI), Y2, Y1
+	VFNMADD231PS   64(DI), Y2, Y4
+	VMOVSLDUP      (DX), Y2
+	VMOVSHDUP      (DX), Y5
+	VPERMILPS      $0xb1, Y1, Y6
+	VMULPS         Y5, Y6, Y6
+	VFMADDSUB213PS Y6, Y2, Y1
+	VMOVSLDUP      (DX)(BX*2), Y2
+	VMOVSHDUP      (DX)(BX*2), Y5
+	VPERMILPS      $0xb1, Y4, Y6
+	VMULPS         Y5, Y6, Y6
+	VFMADDSUB213PS Y6, Y2, Y4
+	VUNPCKLPD      Y1, Y0, Y2
+	VUNPCKHPD      Y1, Y0, Y0
+	VUNPCKLPD      Y4, Y3, Y1
+	VUNPCKHPD      Y4, Y3, Y3
+	VPERM2F128     $0x20, Y1, Y2, Y4
+	VPERM2F128     $0x31, Y1, Y2, Y1
+	VPERM2F128     $0x20, Y3, Y0, Y2
+	VPERM2F128     $0x31, Y3, Y0, Y0
+	VMOVUPS        Y4, (AX)
+	VMOVUPS        Y2, 32(AX)
+	VMOVUPS        Y1, 64(AX)
+	VMOVUPS        Y0, 96(AX)
+	ADDQ           $0x20, CX
+	ADDQ           $0x20, DX
+	ADDQ           $0x00000080, AX
+	DECQ           SI
+	JNZ            next
+	VZEROUPPER
+	RET
+
+// func tangleLineAVX2F32(up *float32, down *float32, a *float32, b *float32, tw *float32, conj *float32, h *float32, count int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·tangleLineAVX2F32(SB), NOSPLIT, $0-64
+	MOVQ         up+0(FP), AX
+	MOVQ         down+8(FP), CX
+	MOVQ         a+16(FP), DX
+	MOVQ         b+24(FP), BX
+	MOVQ         tw+32(FP), SI
+	MOVQ         count+56(FP), DI
+	MOVQ         conj+40(FP), R8
+	VMOVUPS      (R8), Y0
+	MOVQ         h+48(FP), R8
+	VBROADCASTSS (R8), Y1
+
+next:
+	VMOVUPS        (DX), Y2
+	VMOVUPS        (BX), Y3
+	VPERMPD        $0x1b, Y3, Y3
+	VXORPS         Y0, Y3, Y3
+	VADDPS         Y3, Y2, Y4
+	VSUBPS         Y3, Y2, Y2
+	VMOVSLDUP      (SI), Y3
+	VMOVSHDUP      (SI), Y5
+	VPERMILPS      $0xb1, Y2, Y6
+	VMULPS         Y5, Y6, Y6
+	VFMADDSUB213PS Y6, Y3, Y2
+	VMULPS         Y1, Y4, Y4
+	VSUBPS         Y2, Y4, Y3
+	VADDPS         Y2, Y4, Y4
+	VXORPS         Y0, Y3, Y3
+	VMOVUPS        Y4, (AX)
+	VPERMPD        $0x1b, Y3, Y2
+	VMOVUPS        Y2, (CX)
+	ADDQ           $0x20, AX
+	ADDQ           $0x20, DX
+	ADDQ           $0x20, SI
+	SUBQ           $0x20, CX
+	SUBQ           $0x20, BX
+	DECQ           DI
+	JNZ            next
+	VZEROUPPER
+	RET
+
+// func mirrorAVX2F32(dst *float32, src *float32, conj *float32, count int)
+// Requires: AVX, AVX2
+TEXT ·mirrorAVX2F32(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    count+24(FP), DX
+	MOVQ    conj+16(FP), BX
+	VMOVUPS (BX), Y0
+
+next:
+	VMOVUPS (CX), Y1
+	VPERMPD $0x1b, Y1, Y1
+	VXORPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x20, AX
+	SUBQ    $0x20, CX
+	DECQ    DX
+	JNZ     next
+	VZEROUPPER
+	RET
+
+// func realsAVX2F32(dst *float32, x *float32, w *float32, count int)
+// Requires: AVX, AVX2
+TEXT ·realsAVX2F32(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ w+16(FP), DX
+	MOVQ count+24(FP), BX
+
+next:
+	VPMOVZXDQ (CX), Y0
+	VMOVSLDUP Y0, Y0
+	VMULPS    (DX), Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x10, CX
+	ADDQ      $0x20, AX
+	ADDQ      $0x20, DX
+	DECQ      BX
+	JNZ       next
 	VZEROUPPER
 	RET
 
@@ -1720,7 +2601,7 @@ next:
 	RET
 
 // func pass4AVX512F64(dst *float64, src *float64, tw *float64, sign *float64, m int, row int)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512F
 TEXT ·pass4AVX512F64(SB), NOSPLIT, $0-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
@@ -1728,7 +2609,7 @@ TEXT ·pass4AVX512F64(SB), NOSPLIT, $0-48
 	MOVQ    m+32(FP), BX
 	MOVQ    row+40(FP), SI
 	MOVQ    sign+24(FP), DI
-	VMOVUPD (DI), Z0
+	VMOVUPD 64(DI), Z0
 	MOVQ    BX, DI
 	IMULQ   SI, DI
 	LEAQ    (DI)(DI*2), R8
@@ -1748,29 +2629,29 @@ next:
 	VMOVUPD        (CX)(DI*1), Z8
 	VMOVUPD        (CX)(DI*2), Z9
 	VMOVUPD        (CX)(R8*1), Z10
-	VADDPD         Z9, Z7, Z11
-	VADDPD         Z10, Z8, Z12
-	VSUBPD         Z9, Z7, Z7
-	VSUBPD         Z10, Z8, Z8
-	VPERMILPD      $0x55, Z8, Z8
-	VXORPD         Z0, Z8, Z8
-	VADDPD         Z12, Z11, Z9
-	VMOVUPD        Z9, (AX)
-	VADDPD         Z8, Z7, Z9
-	VPERMILPD      $0x55, Z9, Z10
-	VMULPD         Z2, Z10, Z10
-	VFMADDSUB213PD Z10, Z1, Z9
-	VMOVUPD        Z9, (AX)(SI*1)
-	VSUBPD         Z12, Z11, Z9
-	VPERMILPD      $0x55, Z9, Z10
-	VMULPD         Z4, Z10, Z10
-	VFMADDSUB213PD Z10, Z3, Z9
-	VMOVUPD        Z9, (AX)(SI*2)
-	VSUBPD         Z8, Z7, Z7
+	VSUBPD         Z9, Z7, Z11
+	VADDPD         Z9, Z7, Z7
+	VSUBPD         Z10, Z8, Z9
+	VADDPD         Z10, Z8, Z8
+	VSUBPD         Z8, Z7, Z10
+	VADDPD         Z8, Z7, Z7
+	VMOVUPD        Z7, (AX)
+	VPERMILPD      $0x55, Z10, Z7
+	VMULPD         Z4, Z7, Z7
+	VFMADDSUB213PD Z7, Z3, Z10
+	VMOVUPD        Z10, (AX)(SI*2)
+	VPERMILPD      $0x55, Z9, Z9
+	VMOVUPD        Z11, Z7
+	VFMADD231PD    Z0, Z9, Z7
+	VFNMADD231PD   Z0, Z9, Z11
 	VPERMILPD      $0x55, Z7, Z8
-	VMULPD         Z6, Z8, Z8
-	VFMADDSUB213PD Z8, Z5, Z7
-	VMOVUPD        Z7, (AX)(R9*1)
+	VMULPD         Z2, Z8, Z8
+	VFMADDSUB213PD Z8, Z1, Z7
+	VMOVUPD        Z7, (AX)(SI*1)
+	VPERMILPD      $0x55, Z11, Z7
+	VMULPD         Z6, Z7, Z7
+	VFMADDSUB213PD Z7, Z5, Z11
+	VMOVUPD        Z11, (AX)(R9*1)
 	ADDQ           $0x40, CX
 	ADDQ           $0x40, AX
 	SUBQ           $0x40, R10
@@ -1779,6 +2660,413 @@ next:
 	ADDQ           $0x30, DX
 	DECQ           BX
 	JNZ            block
+	VZEROUPPER
+	RET
+
+// func pass8AVX512F64(dst *float64, src *float64, tw *float64, sign *float64, m int, row int)
+// Requires: AVX, AVX512F
+TEXT ·pass8AVX512F64(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    m+32(FP), BX
+	MOVQ    row+40(FP), SI
+	MOVQ    sign+24(FP), DI
+	VMOVUPD 64(DI), Z0
+	VMOVUPD 128(DI), Z1
+	VMOVUPD 192(DI), Z2
+	MOVQ    BX, DI
+	IMULQ   SI, DI
+	LEAQ    (DI)(DI*2), R8
+	LEAQ    (DI)(DI*4), R9
+	LEAQ    (R8)(DI*4), R10
+	LEAQ    (SI)(SI*2), R11
+	LEAQ    (SI)(SI*4), R12
+	LEAQ    (R11)(SI*4), R13
+
+block:
+	VBROADCASTSD (DX), Z3
+	VBROADCASTSD 8(DX), Z4
+	VBROADCASTSD 16(DX), Z5
+	VBROADCASTSD 24(DX), Z6
+	VBROADCASTSD 32(DX), Z7
+	VBROADCASTSD 40(DX), Z8
+	VBROADCASTSD 48(DX), Z9
+	VBROADCASTSD 56(DX), Z10
+	VBROADCASTSD 64(DX), Z11
+	VBROADCASTSD 72(DX), Z12
+	VBROADCASTSD 80(DX), Z13
+	VBROADCASTSD 88(DX), Z14
+	VBROADCASTSD 96(DX), Z15
+	VBROADCASTSD 104(DX), Z16
+	MOVQ         SI, R14
+
+next:
+	VMOVUPD        (CX), Z17
+	VMOVUPD        (CX)(DI*1), Z18
+	VMOVUPD        (CX)(DI*2), Z19
+	VMOVUPD        (CX)(R8*1), Z20
+	VMOVUPD        (CX)(DI*4), Z21
+	VMOVUPD        (CX)(R9*1), Z22
+	VMOVUPD        (CX)(R8*2), Z23
+	VMOVUPD        (CX)(R10*1), Z24
+	VSUBPD         Z21, Z17, Z25
+	VADDPD         Z21, Z17, Z17
+	VSUBPD         Z22, Z18, Z21
+	VADDPD         Z22, Z18, Z18
+	VSUBPD         Z23, Z19, Z22
+	VADDPD         Z23, Z19, Z19
+	VSUBPD         Z24, Z20, Z23
+	VADDPD         Z24, Z20, Z20
+	VSUBPD         Z19, Z17, Z24
+	VADDPD         Z19, Z17, Z17
+	VSUBPD         Z20, Z18, Z19
+	VADDPD         Z20, Z18, Z18
+	VSUBPD         Z18, Z17, Z20
+	VADDPD         Z18, Z17, Z17
+	VMOVUPD        Z17, (AX)
+	VPERMILPD      $0x55, Z20, Z17
+	VMULPD         Z10, Z17, Z17
+	VFMADDSUB213PD Z17, Z9, Z20
+	VMOVUPD        Z20, (AX)(SI*4)
+	VPERMILPD      $0x55, Z19, Z19
+	VMOVUPD        Z24, Z17
+	VFMADD231PD    Z0, Z19, Z17
+	VFNMADD231PD   Z0, Z19, Z24
+	VPERMILPD      $0x55, Z17, Z18
+	VMULPD         Z6, Z18, Z18
+	VFMADDSUB213PD Z18, Z5, Z17
+	VMOVUPD        Z17, (AX)(SI*2)
+	VPERMILPD      $0x55, Z24, Z17
+	VMULPD         Z14, Z17, Z17
+	VFMADDSUB213PD Z17, Z13, Z24
+	VMOVUPD        Z24, (AX)(R11*2)
+	VPERMILPD      $0x55, Z22, Z22
+	VMOVUPD        Z25, Z17
+	VFMADD231PD    Z0, Z22, Z17
+	VFNMADD231PD   Z0, Z22, Z25
+	VPERMILPD      $0x55, Z21, Z18
+	VFMADD231PD    Z0, Z18, Z21
+	VPERMILPD      $0x55, Z23, Z18
+	VFMSUB231PD    Z0, Z18, Z23
+	VSUBPD         Z23, Z21, Z18
+	VADDPD         Z23, Z21, Z21
+	VMOVUPD        Z17, Z19
+	VFMADD231PD    Z2, Z21, Z19
+	VFNMADD231PD   Z2, Z21, Z17
+	VPERMILPD      $0x55, Z19, Z20
+	VMULPD         Z4, Z20, Z20
+	VFMADDSUB213PD Z20, Z3, Z19
+	VMOVUPD        Z19, (AX)(SI*1)
+	VPERMILPD      $0x55, Z17, Z19
+	VMULPD         Z12, Z19, Z19
+	VFMADDSUB213PD Z19, Z11, Z17
+	VMOVUPD        Z17, (AX)(R12*1)
+	VPERMILPD      $0x55, Z18, Z18
+	VMOVUPD        Z25, Z17
+	VFMADD231PD    Z1, Z18, Z17
+	VFNMADD231PD   Z1, Z18, Z25
+	VPERMILPD      $0x55, Z17, Z18
+	VMULPD         Z8, Z18, Z18
+	VFMADDSUB213PD Z18, Z7, Z17
+	VMOVUPD        Z17, (AX)(R11*1)
+	VPERMILPD      $0x55, Z25, Z17
+	VMULPD         Z16, Z17, Z17
+	VFMADDSUB213PD Z17, Z15, Z25
+	VMOVUPD        Z25, (AX)(R13*1)
+	ADDQ           $0x40, CX
+	ADDQ           $0x40, AX
+	SUBQ           $0x40, R14
+	JNZ            next
+	ADDQ           R13, AX
+	ADDQ           $0x70, DX
+	DECQ           BX
+	JNZ            block
+	VZEROUPPER
+	RET
+
+// func last2AVX512F64(dst *float64, src *float64, sign *float64, row int)
+// Requires: AVX, AVX512F
+TEXT ·last2AVX512F64(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ row+24(FP), DX
+	MOVQ DX, BX
+
+next:
+	VMOVUPD (CX), Z0
+	VMOVUPD (CX)(DX*1), Z1
+	VSUBPD  Z1, Z0, Z2
+	VADDPD  Z1, Z0, Z0
+	VMOVUPD Z0, (AX)
+	VMOVUPD Z2, (AX)(DX*1)
+	ADDQ    $0x40, CX
+	ADDQ    $0x40, AX
+	SUBQ    $0x40, BX
+	JNZ     next
+	VZEROUPPER
+	RET
+
+// func last4AVX512F64(dst *float64, src *float64, sign *float64, row int)
+// Requires: AVX, AVX512F
+TEXT ·last4AVX512F64(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    row+24(FP), DX
+	MOVQ    sign+16(FP), BX
+	VMOVUPD 64(BX), Z0
+	LEAQ    (DX)(DX*2), BX
+	LEAQ    (DX)(DX*2), SI
+	MOVQ    DX, DI
+
+next:
+	VMOVUPD      (CX), Z1
+	VMOVUPD      (CX)(DX*1), Z2
+	VMOVUPD      (CX)(DX*2), Z3
+	VMOVUPD      (CX)(BX*1), Z4
+	VSUBPD       Z3, Z1, Z5
+	VADDPD       Z3, Z1, Z1
+	VSUBPD       Z4, Z2, Z3
+	VADDPD       Z4, Z2, Z2
+	VSUBPD       Z2, Z1, Z4
+	VADDPD       Z2, Z1, Z1
+	VMOVUPD      Z1, (AX)
+	VMOVUPD      Z4, (AX)(DX*2)
+	VPERMILPD    $0x55, Z3, Z3
+	VMOVUPD      Z5, Z1
+	VFMADD231PD  Z0, Z3, Z1
+	VFNMADD231PD Z0, Z3, Z5
+	VMOVUPD      Z1, (AX)(DX*1)
+	VMOVUPD      Z5, (AX)(SI*1)
+	ADDQ         $0x40, CX
+	ADDQ         $0x40, AX
+	SUBQ         $0x40, DI
+	JNZ          next
+	VZEROUPPER
+	RET
+
+// func last8AVX512F64(dst *float64, src *float64, sign *float64, row int)
+// Requires: AVX, AVX512F
+TEXT ·last8AVX512F64(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    row+24(FP), DX
+	MOVQ    sign+16(FP), BX
+	VMOVUPD 64(BX), Z0
+	VMOVUPD 128(BX), Z1
+	VMOVUPD 192(BX), Z2
+	LEAQ    (DX)(DX*2), BX
+	LEAQ    (DX)(DX*4), SI
+	LEAQ    (BX)(DX*4), DI
+	LEAQ    (DX)(DX*2), R8
+	LEAQ    (DX)(DX*4), R9
+	LEAQ    (R8)(DX*4), R10
+	MOVQ    DX, R11
+
+next:
+	VMOVUPD      (CX), Z3
+	VMOVUPD      (CX)(DX*1), Z4
+	VMOVUPD      (CX)(DX*2), Z5
+	VMOVUPD      (CX)(BX*1), Z6
+	VMOVUPD      (CX)(DX*4), Z7
+	VMOVUPD      (CX)(SI*1), Z8
+	VMOVUPD      (CX)(BX*2), Z9
+	VMOVUPD      (CX)(DI*1), Z10
+	VSUBPD       Z7, Z3, Z11
+	VADDPD       Z7, Z3, Z3
+	VSUBPD       Z8, Z4, Z7
+	VADDPD       Z8, Z4, Z4
+	VSUBPD       Z9, Z5, Z8
+	VADDPD       Z9, Z5, Z5
+	VSUBPD       Z10, Z6, Z9
+	VADDPD       Z10, Z6, Z6
+	VSUBPD       Z5, Z3, Z10
+	VADDPD       Z5, Z3, Z3
+	VSUBPD       Z6, Z4, Z5
+	VADDPD       Z6, Z4, Z4
+	VSUBPD       Z4, Z3, Z6
+	VADDPD       Z4, Z3, Z3
+	VMOVUPD      Z3, (AX)
+	VMOVUPD      Z6, (AX)(DX*4)
+	VPERMILPD    $0x55, Z5, Z5
+	VMOVUPD      Z10, Z3
+	VFMADD231PD  Z0, Z5, Z3
+	VFNMADD231PD Z0, Z5, Z10
+	VMOVUPD      Z3, (AX)(DX*2)
+	VMOVUPD      Z10, (AX)(R8*2)
+	VPERMILPD    $0x55, Z8, Z8
+	VMOVUPD      Z11, Z3
+	VFMADD231PD  Z0, Z8, Z3
+	VFNMADD231PD Z0, Z8, Z11
+	VPERMILPD    $0x55, Z7, Z4
+	VFMADD231PD  Z0, Z4, Z7
+	VPERMILPD    $0x55, Z9, Z4
+	VFMSUB231PD  Z0, Z4, Z9
+	VSUBPD       Z9, Z7, Z4
+	VADDPD       Z9, Z7, Z7
+	VMOVUPD      Z3, Z5
+	VFMADD231PD  Z2, Z7, Z5
+	VFNMADD231PD Z2, Z7, Z3
+	VMOVUPD      Z5, (AX)(DX*1)
+	VMOVUPD      Z3, (AX)(R9*1)
+	VPERMILPD    $0x55, Z4, Z4
+	VMOVUPD      Z11, Z3
+	VFMADD231PD  Z1, Z4, Z3
+	VFNMADD231PD Z1, Z4, Z11
+	VMOVUPD      Z3, (AX)(R8*1)
+	VMOVUPD      Z11, (AX)(R10*1)
+	ADDQ         $0x40, CX
+	ADDQ         $0x40, AX
+	SUBQ         $0x40, R11
+	JNZ          next
+	VZEROUPPER
+	RET
+
+// func firstAVX512F64(dst *float64, src *float64, tw *float64, sign *float64, part int, count int)
+// Requires: AVX, AVX512F
+TEXT ·firstAVX512F64(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    tw+16(FP), DX
+	MOVQ    part+32(FP), BX
+	MOVQ    count+40(FP), SI
+	MOVQ    sign+24(FP), DI
+	VMOVUPD 64(DI), Z0
+	LEAQ    (BX)(BX*2), DI
+
+next:
+	VMOVUPD        (CX), Z1
+	VMOVUPD        (CX)(BX*1), Z2
+	VMOVUPD        (CX)(BX*2), Z3
+	VMOVUPD        (CX)(DI*1), Z4
+	VSUBPD         Z3, Z1, Z5
+	VADDPD         Z3, Z1, Z1
+	VSUBPD         Z4, Z2, Z3
+	VADDPD         Z4, Z2, Z2
+	VSUBPD         Z2, Z1, Z4
+	VADDPD         Z2, Z1, Z1
+	VMOVDDUP       (DX)(BX*1), Z2
+	VMOVDDUP       8(DX)(BX*1), Z6
+	VPERMILPD      $0x55, Z4, Z7
+	VMULPD         Z6, Z7, Z7
+	VFMADDSUB213PD Z7, Z2, Z4
+	VPERMILPD      $0x55, Z3, Z3
+	VMOVUPD        Z5, Z2
+	VFMADD231PD    Z0, Z3, Z2
+	VFNMADD231PD   Z0, Z3, Z5
+	VMOVDDUP       (DX), Z3
+	VMOVDDUP       8(DX), Z6
+	VPERMILPD      $0x55, Z2, Z7
+	VMULPD         Z6, Z7, Z7
+	VFMADDSUB213PD Z7, Z3, Z2
+	VMOVDDUP       (DX)(BX*2), Z3
+	VMOVDDUP       8(DX)(BX*2), Z6
+	VPERMILPD      $0x55, Z5, Z7
+	VMULPD         Z6, Z7, Z7
+	VFMADDSUB213PD Z7, Z3, Z5
+	VSHUFF64X2     $0x44, Z2, Z1, Z3
+	VSHUFF64X2     $0xee, Z2, Z1, Z1
+	VSHUFF64X2     $0x44, Z5, Z4, Z2
+	VSHUFF64X2     $0xee, Z5, Z4, Z4
+	VSHUFF64X2     $0x88, Z2, Z3, Z5
+	VSHUFF64X2     $0xdd, Z2, Z3, Z2
+	VSHUFF64X2     $0x88, Z4, Z1, Z3
+	VSHUFF64X2     $0xdd, Z4, Z1, Z1
+	VMOVUPD        Z5, (AX)
+	VMOVUPD        Z2, 64(AX)
+	VMOVUPD        Z3, 128(AX)
+	VMOVUPD        Z1, 192(AX)
+	ADDQ           $0x40, CX
+	ADDQ           $0x40, DX
+	ADDQ           $0x00000100, AX
+	DECQ           SI
+	JNZ            next
+	VZEROUPPER
+	RET
+
+// func tangleLineAVX512F64(up *float64, down *float64, a *float64, b *float64, tw *float64, conj *float64, h *float64, count int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·tangleLineAVX512F64(SB), NOSPLIT, $0-64
+	MOVQ         up+0(FP), AX
+	MOVQ         down+8(FP), CX
+	MOVQ         a+16(FP), DX
+	MOVQ         b+24(FP), BX
+	MOVQ         tw+32(FP), SI
+	MOVQ         count+56(FP), DI
+	MOVQ         conj+40(FP), R8
+	VMOVUPD      (R8), Z0
+	MOVQ         h+48(FP), R8
+	VBROADCASTSD (R8), Z1
+
+next:
+	VMOVUPD        (DX), Z2
+	VMOVUPD        (BX), Z3
+	VSHUFF64X2     $0x1b, Z3, Z3, Z3
+	VXORPD         Z0, Z3, Z3
+	VADDPD         Z3, Z2, Z4
+	VSUBPD         Z3, Z2, Z2
+	VMOVDDUP       (SI), Z3
+	VMOVDDUP       8(SI), Z5
+	VPERMILPD      $0x55, Z2, Z6
+	VMULPD         Z5, Z6, Z6
+	VFMADDSUB213PD Z6, Z3, Z2
+	VMULPD         Z1, Z4, Z4
+	VSUBPD         Z2, Z4, Z3
+	VADDPD         Z2, Z4, Z4
+	VXORPD         Z0, Z3, Z3
+	VMOVUPD        Z4, (AX)
+	VSHUFF64X2     $0x1b, Z3, Z3, Z2
+	VMOVUPD        Z2, (CX)
+	ADDQ           $0x40, AX
+	ADDQ           $0x40, DX
+	ADDQ           $0x40, SI
+	SUBQ           $0x40, CX
+	SUBQ           $0x40, BX
+	DECQ           DI
+	JNZ            next
+	VZEROUPPER
+	RET
+
+// func mirrorAVX512F64(dst *float64, src *float64, conj *float64, count int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·mirrorAVX512F64(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    count+24(FP), DX
+	MOVQ    conj+16(FP), BX
+	VMOVUPD (BX), Z0
+
+next:
+	VMOVUPD    (CX), Z1
+	VSHUFF64X2 $0x1b, Z1, Z1, Z1
+	VXORPD     Z0, Z1, Z1
+	VMOVUPD    Z1, (AX)
+	ADDQ       $0x40, AX
+	SUBQ       $0x40, CX
+	DECQ       DX
+	JNZ        next
+	VZEROUPPER
+	RET
+
+// func realsAVX512F64(dst *float64, x *float64, w *float64, count int)
+// Requires: AVX, AVX512F
+TEXT ·realsAVX512F64(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ w+16(FP), DX
+	MOVQ count+24(FP), BX
+
+next:
+	VBROADCASTF64X4 (CX), Z0
+	VSHUFF64X2      $0x50, Z0, Z0, Z0
+	VPERMILPD       $0xcc, Z0, Z0
+	VMULPD          (DX), Z0, Z0
+	VMOVUPD         Z0, (AX)
+	ADDQ            $0x20, CX
+	ADDQ            $0x40, AX
+	ADDQ            $0x40, DX
+	DECQ            BX
+	JNZ             next
 	VZEROUPPER
 	RET
 
@@ -2599,63 +3887,430 @@ next:
 // func pass4AVX2F64(dst *float64, src *float64, tw *float64, sign *float64, m int, row int)
 // Requires: AVX, FMA3
 TEXT ·pass4AVX2F64(SB), NOSPLIT, $0-48
-	MOVQ    dst+0(FP), AX
-	MOVQ    src+8(FP), CX
-	MOVQ    tw+16(FP), DX
-	MOVQ    m+32(FP), BX
-	MOVQ    row+40(FP), SI
-	MOVQ    sign+24(FP), DI
-	VMOVUPD (DI), Y0
-	MOVQ    BX, DI
-	IMULQ   SI, DI
-	LEAQ    (DI)(DI*2), R8
-	LEAQ    (SI)(SI*2), R9
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  tw+16(FP), DX
+	MOVQ  m+32(FP), BX
+	MOVQ  row+40(FP), SI
+	MOVQ  sign+24(FP), DI
+	MOVQ  BX, R8
+	IMULQ SI, R8
+	LEAQ  (R8)(R8*2), R9
+	LEAQ  (SI)(SI*2), R10
 
 block:
-	VBROADCASTSD (DX), Y1
-	VBROADCASTSD 8(DX), Y2
-	VBROADCASTSD 16(DX), Y3
-	VBROADCASTSD 24(DX), Y4
-	VBROADCASTSD 32(DX), Y5
-	VBROADCASTSD 40(DX), Y6
-	MOVQ         SI, R10
+	VBROADCASTSD (DX), Y0
+	VBROADCASTSD 8(DX), Y1
+	VBROADCASTSD 16(DX), Y2
+	VBROADCASTSD 24(DX), Y3
+	VBROADCASTSD 32(DX), Y4
+	VBROADCASTSD 40(DX), Y5
+	MOVQ         SI, R11
 
 next:
-	VMOVUPD        (CX), Y7
-	VMOVUPD        (CX)(DI*1), Y8
-	VMOVUPD        (CX)(DI*2), Y9
-	VMOVUPD        (CX)(R8*1), Y10
-	VADDPD         Y9, Y7, Y11
-	VADDPD         Y10, Y8, Y12
-	VSUBPD         Y9, Y7, Y7
-	VSUBPD         Y10, Y8, Y8
-	VPERMILPD      $0x05, Y8, Y8
-	VXORPD         Y0, Y8, Y8
-	VADDPD         Y12, Y11, Y9
-	VMOVUPD        Y9, (AX)
-	VADDPD         Y8, Y7, Y9
-	VPERMILPD      $0x05, Y9, Y10
-	VMULPD         Y2, Y10, Y10
-	VFMADDSUB213PD Y10, Y1, Y9
-	VMOVUPD        Y9, (AX)(SI*1)
-	VSUBPD         Y12, Y11, Y9
-	VPERMILPD      $0x05, Y9, Y10
-	VMULPD         Y4, Y10, Y10
-	VFMADDSUB213PD Y10, Y3, Y9
+	VMOVUPD        (CX), Y6
+	VMOVUPD        (CX)(R8*1), Y7
+	VMOVUPD        (CX)(R8*2), Y8
+	VMOVUPD        (CX)(R9*1), Y9
+	VSUBPD         Y8, Y6, Y10
+	VADDPD         Y8, Y6, Y6
+	VSUBPD         Y9, Y7, Y8
+	VADDPD         Y9, Y7, Y7
+	VSUBPD         Y7, Y6, Y9
+	VADDPD         Y7, Y6, Y6
+	VMOVUPD        Y6, (AX)
+	VPERMILPD      $0x05, Y9, Y6
+	VMULPD         Y3, Y6, Y6
+	VFMADDSUB213PD Y6, Y2, Y9
 	VMOVUPD        Y9, (AX)(SI*2)
-	VSUBPD         Y8, Y7, Y7
-	VPERMILPD      $0x05, Y7, Y8
-	VMULPD         Y6, Y8, Y8
-	VFMADDSUB213PD Y8, Y5, Y7
-	VMOVUPD        Y7, (AX)(R9*1)
+	VPERMILPD      $0x05, Y8, Y8
+	VMOVUPD        Y10, Y6
+	VFMADD231PD    64(DI), Y8, Y6
+	VFNMADD231PD   64(DI), Y8, Y10
+	VPERMILPD      $0x05, Y6, Y7
+	VMULPD         Y1, Y7, Y7
+	VFMADDSUB213PD Y7, Y0, Y6
+	VMOVUPD        Y6, (AX)(SI*1)
+	VPERMILPD      $0x05, Y10, Y6
+	VMULPD         Y5, Y6, Y6
+	VFMADDSUB213PD Y6, Y4, Y10
+	VMOVUPD        Y10, (AX)(R10*1)
 	ADDQ           $0x20, CX
 	ADDQ           $0x20, AX
-	SUBQ           $0x20, R10
+	SUBQ           $0x20, R11
 	JNZ            next
-	ADDQ           R9, AX
+	ADDQ           R10, AX
 	ADDQ           $0x30, DX
 	DECQ           BX
 	JNZ            block
+	VZEROUPPER
+	RET
+
+// func pass8AVX2F64(dst *float64, src *float64, tw *float64, sign *float64, m int, row int)
+// Requires: AVX, FMA3
+TEXT ·pass8AVX2F64(SB), NOSPLIT, $0-48
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  tw+16(FP), DX
+	MOVQ  m+32(FP), BX
+	MOVQ  row+40(FP), SI
+	MOVQ  sign+24(FP), DI
+	MOVQ  BX, R8
+	IMULQ SI, R8
+	LEAQ  (R8)(R8*2), R9
+	LEAQ  (R8)(R8*4), R10
+	LEAQ  (R9)(R8*4), R11
+	LEAQ  (SI)(SI*2), R12
+	LEAQ  (SI)(SI*4), R13
+	LEAQ  (R12)(SI*4), R14
+
+block:
+	MOVQ SI, R15
+
+next:
+	VMOVUPD        (CX), Y0
+	VMOVUPD        (CX)(R8*1), Y1
+	VMOVUPD        (CX)(R8*2), Y2
+	VMOVUPD        (CX)(R9*1), Y3
+	VMOVUPD        (CX)(R8*4), Y4
+	VMOVUPD        (CX)(R10*1), Y5
+	VMOVUPD        (CX)(R9*2), Y6
+	VMOVUPD        (CX)(R11*1), Y7
+	VSUBPD         Y4, Y0, Y8
+	VADDPD         Y4, Y0, Y0
+	VSUBPD         Y5, Y1, Y4
+	VADDPD         Y5, Y1, Y1
+	VSUBPD         Y6, Y2, Y5
+	VADDPD         Y6, Y2, Y2
+	VSUBPD         Y7, Y3, Y6
+	VADDPD         Y7, Y3, Y3
+	VSUBPD         Y2, Y0, Y7
+	VADDPD         Y2, Y0, Y0
+	VSUBPD         Y3, Y1, Y2
+	VADDPD         Y3, Y1, Y1
+	VSUBPD         Y1, Y0, Y3
+	VADDPD         Y1, Y0, Y0
+	VMOVUPD        Y0, (AX)
+	VBROADCASTSD   48(DX), Y0
+	VBROADCASTSD   56(DX), Y1
+	VPERMILPD      $0x05, Y3, Y9
+	VMULPD         Y1, Y9, Y9
+	VFMADDSUB213PD Y9, Y0, Y3
+	VMOVUPD        Y3, (AX)(SI*4)
+	VPERMILPD      $0x05, Y2, Y2
+	VMOVUPD        Y7, Y0
+	VFMADD231PD    64(DI), Y2, Y0
+	VFNMADD231PD   64(DI), Y2, Y7
+	VBROADCASTSD   16(DX), Y1
+	VBROADCASTSD   24(DX), Y2
+	VPERMILPD      $0x05, Y0, Y3
+	VMULPD         Y2, Y3, Y3
+	VFMADDSUB213PD Y3, Y1, Y0
+	VMOVUPD        Y0, (AX)(SI*2)
+	VBROADCASTSD   80(DX), Y0
+	VBROADCASTSD   88(DX), Y1
+	VPERMILPD      $0x05, Y7, Y2
+	VMULPD         Y1, Y2, Y2
+	VFMADDSUB213PD Y2, Y0, Y7
+	VMOVUPD        Y7, (AX)(R12*2)
+	VPERMILPD      $0x05, Y5, Y5
+	VMOVUPD        Y8, Y0
+	VFMADD231PD    64(DI), Y5, Y0
+	VFNMADD231PD   64(DI), Y5, Y8
+	VPERMILPD      $0x05, Y4, Y1
+	VFMADD231PD    64(DI), Y1, Y4
+	VPERMILPD      $0x05, Y6, Y1
+	VFMSUB231PD    64(DI), Y1, Y6
+	VSUBPD         Y6, Y4, Y1
+	VADDPD         Y6, Y4, Y4
+	VMOVUPD        Y0, Y2
+	VFMADD231PD    192(DI), Y4, Y2
+	VFNMADD231PD   192(DI), Y4, Y0
+	VBROADCASTSD   (DX), Y3
+	VBROADCASTSD   8(DX), Y4
+	VPERMILPD      $0x05, Y2, Y5
+	VMULPD         Y4, Y5, Y5
+	VFMADDSUB213PD Y5, Y3, Y2
+	VMOVUPD        Y2, (AX)(SI*1)
+	VBROADCASTSD   64(DX), Y2
+	VBROADCASTSD   72(DX), Y3
+	VPERMILPD      $0x05, Y0, Y4
+	VMULPD         Y3, Y4, Y4
+	VFMADDSUB213PD Y4, Y2, Y0
+	VMOVUPD        Y0, (AX)(R13*1)
+	VPERMILPD      $0x05, Y1, Y1
+	VMOVUPD        Y8, Y0
+	VFMADD231PD    128(DI), Y1, Y0
+	VFNMADD231PD   128(DI), Y1, Y8
+	VBROADCASTSD   32(DX), Y1
+	VBROADCASTSD   40(DX), Y2
+	VPERMILPD      $0x05, Y0, Y3
+	VMULPD         Y2, Y3, Y3
+	VFMADDSUB213PD Y3, Y1, Y0
+	VMOVUPD        Y0, (AX)(R12*1)
+	VBROADCASTSD   96(DX), Y0
+	VBROADCASTSD   104(DX), Y1
+	VPERMILPD      $0x05, Y8, Y2
+	VMULPD         Y1, Y2, Y2
+	VFMADDSUB213PD Y2, Y0, Y8
+	VMOVUPD        Y8, (AX)(R14*1)
+	ADDQ           $0x20, CX
+	ADDQ           $0x20, AX
+	SUBQ           $0x20, R15
+	JNZ            next
+	ADDQ           R14, AX
+	ADDQ           $0x70, DX
+	DECQ           BX
+	JNZ            block
+	VZEROUPPER
+	RET
+
+// func last2AVX2F64(dst *float64, src *float64, sign *float64, row int)
+// Requires: AVX
+TEXT ·last2AVX2F64(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ row+24(FP), DX
+	MOVQ DX, BX
+
+next:
+	VMOVUPD (CX), Y0
+	VMOVUPD (CX)(DX*1), Y1
+	VSUBPD  Y1, Y0, Y2
+	VADDPD  Y1, Y0, Y0
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y2, (AX)(DX*1)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, AX
+	SUBQ    $0x20, BX
+	JNZ     next
+	VZEROUPPER
+	RET
+
+// func last4AVX2F64(dst *float64, src *float64, sign *float64, row int)
+// Requires: AVX, FMA3
+TEXT ·last4AVX2F64(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ row+24(FP), DX
+	MOVQ sign+16(FP), BX
+	LEAQ (DX)(DX*2), SI
+	LEAQ (DX)(DX*2), DI
+	MOVQ DX, R8
+
+next:
+	VMOVUPD      (CX), Y0
+	VMOVUPD      (CX)(DX*1), Y1
+	VMOVUPD      (CX)(DX*2), Y2
+	VMOVUPD      (CX)(SI*1), Y3
+	VSUBPD       Y2, Y0, Y4
+	VADDPD       Y2, Y0, Y0
+	VSUBPD       Y3, Y1, Y2
+	VADDPD       Y3, Y1, Y1
+	VSUBPD       Y1, Y0, Y3
+	VADDPD       Y1, Y0, Y0
+	VMOVUPD      Y0, (AX)
+	VMOVUPD      Y3, (AX)(DX*2)
+	VPERMILPD    $0x05, Y2, Y2
+	VMOVUPD      Y4, Y0
+	VFMADD231PD  64(BX), Y2, Y0
+	VFNMADD231PD 64(BX), Y2, Y4
+	VMOVUPD      Y0, (AX)(DX*1)
+	VMOVUPD      Y4, (AX)(DI*1)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	SUBQ         $0x20, R8
+	JNZ          next
+	VZEROUPPER
+	RET
+
+// func last8AVX2F64(dst *float64, src *float64, sign *float64, row int)
+// Requires: AVX, FMA3
+TEXT ·last8AVX2F64(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ row+24(FP), DX
+	MOVQ sign+16(FP), BX
+	LEAQ (DX)(DX*2), SI
+	LEAQ (DX)(DX*4), DI
+	LEAQ (SI)(DX*4), R8
+	LEAQ (DX)(DX*2), R9
+	LEAQ (DX)(DX*4), R10
+	LEAQ (R9)(DX*4), R11
+	MOVQ DX, R12
+
+next:
+	VMOVUPD      (CX), Y0
+	VMOVUPD      (CX)(DX*1), Y1
+	VMOVUPD      (CX)(DX*2), Y2
+	VMOVUPD      (CX)(SI*1), Y3
+	VMOVUPD      (CX)(DX*4), Y4
+	VMOVUPD      (CX)(DI*1), Y5
+	VMOVUPD      (CX)(SI*2), Y6
+	VMOVUPD      (CX)(R8*1), Y7
+	VSUBPD       Y4, Y0, Y8
+	VADDPD       Y4, Y0, Y0
+	VSUBPD       Y5, Y1, Y4
+	VADDPD       Y5, Y1, Y1
+	VSUBPD       Y6, Y2, Y5
+	VADDPD       Y6, Y2, Y2
+	VSUBPD       Y7, Y3, Y6
+	VADDPD       Y7, Y3, Y3
+	VSUBPD       Y2, Y0, Y7
+	VADDPD       Y2, Y0, Y0
+	VSUBPD       Y3, Y1, Y2
+	VADDPD       Y3, Y1, Y1
+	VSUBPD       Y1, Y0, Y3
+	VADDPD       Y1, Y0, Y0
+	VMOVUPD      Y0, (AX)
+	VMOVUPD      Y3, (AX)(DX*4)
+	VPERMILPD    $0x05, Y2, Y2
+	VMOVUPD      Y7, Y0
+	VFMADD231PD  64(BX), Y2, Y0
+	VFNMADD231PD 64(BX), Y2, Y7
+	VMOVUPD      Y0, (AX)(DX*2)
+	VMOVUPD      Y7, (AX)(R9*2)
+	VPERMILPD    $0x05, Y5, Y5
+	VMOVUPD      Y8, Y0
+	VFMADD231PD  64(BX), Y5, Y0
+	VFNMADD231PD 64(BX), Y5, Y8
+	VPERMILPD    $0x05, Y4, Y1
+	VFMADD231PD  64(BX), Y1, Y4
+	VPERMILPD    $0x05, Y6, Y1
+	VFMSUB231PD  64(BX), Y1, Y6
+	VSUBPD       Y6, Y4, Y1
+	VADDPD       Y6, Y4, Y4
+	VMOVUPD      Y0, Y2
+	VFMADD231PD  192(BX), Y4, Y2
+	VFNMADD231PD 192(BX), Y4, Y0
+	VMOVUPD      Y2, (AX)(DX*1)
+	VMOVUPD      Y0, (AX)(R10*1)
+	VPERMILPD    $0x05, Y1, Y1
+	VMOVUPD      Y8, Y0
+	VFMADD231PD  128(BX), Y1, Y0
+	VFNMADD231PD 128(BX), Y1, Y8
+	VMOVUPD      Y0, (AX)(R9*1)
+	VMOVUPD      Y8, (AX)(R11*1)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	SUBQ         $0x20, R12
+	JNZ          next
+	VZEROUPPER
+	RET
+
+// func firstAVX2F64(dst *float64, src *float64, tw *float64, sign *float64, part int, count int)
+// Requires: AVX, FMA3
+TEXT ·firstAVX2F64(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ tw+16(FP), DX
+	MOVQ part+32(FP), BX
+	MOVQ count+40(FP), SI
+
+next:
+	VMOVUPD        (CX), Y0
+	VMOVUPD        (CX)(BX*1), Y1
+	VSUBPD         Y1, Y0, Y2
+	VADDPD         Y1, Y0, Y0
+	VMOVDDUP       (DX), Y1
+	VMOVDDUP       8(DX), Y3
+	VPERMILPD      $0x05, Y2, Y4
+	VMULPD         Y3, Y4, Y4
+	VFMADDSUB213PD Y4, Y1, Y2
+	VPERM2F128     $0x20, Y2, Y0, Y1
+	VPERM2F128     $0x31, Y2, Y0, Y0
+	VMOVUPD        Y1, (AX)
+	VMOVUPD        Y0, 32(AX)
+	ADDQ           $0x20, CX
+	ADDQ           $0x20, DX
+	ADDQ           $0x00000040, AX
+	DECQ           SI
+	JNZ            next
+	VZEROUPPER
+	RET
+
+// func tangleLineAVX2F64(up *float64, down *float64, a *float64, b *float64, tw *float64, conj *float64, h *float64, count int)
+// Requires: AVX, FMA3
+TEXT ·tangleLineAVX2F64(SB), NOSPLIT, $0-64
+	MOVQ         up+0(FP), AX
+	MOVQ         down+8(FP), CX
+	MOVQ         a+16(FP), DX
+	MOVQ         b+24(FP), BX
+	MOVQ         tw+32(FP), SI
+	MOVQ         count+56(FP), DI
+	MOVQ         conj+40(FP), R8
+	VMOVUPD      (R8), Y0
+	MOVQ         h+48(FP), R8
+	VBROADCASTSD (R8), Y1
+
+next:
+	VMOVUPD        (DX), Y2
+	VMOVUPD        (BX), Y3
+	VPERM2F128     $0x01, Y3, Y3, Y3
+	VXORPD         Y0, Y3, Y3
+	VADDPD         Y3, Y2, Y4
+	VSUBPD         Y3, Y2, Y2
+	VMOVDDUP       (SI), Y3
+	VMOVDDUP       8(SI), Y5
+	VPERMILPD      $0x05, Y2, Y6
+	VMULPD         Y5, Y6, Y6
+	VFMADDSUB213PD Y6, Y3, Y2
+	VMULPD         Y1, Y4, Y4
+	VSUBPD         Y2, Y4, Y3
+	VADDPD         Y2, Y4, Y4
+	VXORPD         Y0, Y3, Y3
+	VMOVUPD        Y4, (AX)
+	VPERM2F128     $0x01, Y3, Y3, Y2
+	VMOVUPD        Y2, (CX)
+	ADDQ           $0x20, AX
+	ADDQ           $0x20, DX
+	ADDQ           $0x20, SI
+	SUBQ           $0x20, CX
+	SUBQ           $0x20, BX
+	DECQ           DI
+	JNZ            next
+	VZEROUPPER
+	RET
+
+// func mirrorAVX2F64(dst *float64, src *float64, conj *float64, count int)
+// Requires: AVX
+TEXT ·mirrorAVX2F64(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    count+24(FP), DX
+	MOVQ    conj+16(FP), BX
+	VMOVUPD (BX), Y0
+
+next:
+	VMOVUPD    (CX), Y1
+	VPERM2F128 $0x01, Y1, Y1, Y1
+	VXORPD     Y0, Y1, Y1
+	VMOVUPD    Y1, (AX)
+	ADDQ       $0x20, AX
+	SUBQ       $0x20, CX
+	DECQ       DX
+	JNZ        next
+	VZEROUPPER
+	RET
+
+// func realsAVX2F64(dst *float64, x *float64, w *float64, count int)
+// Requires: AVX
+TEXT ·realsAVX2F64(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ w+16(FP), DX
+	MOVQ count+24(FP), BX
+
+next:
+	VBROADCASTF128 (CX), Y0
+	VPERMILPD      $0x0c, Y0, Y0
+	VMULPD         (DX), Y0, Y0
+	VMOVUPD        Y0, (AX)
+	ADDQ           $0x10, CX
+	ADDQ           $0x20, AX
+	ADDQ           $0x20, DX
+	DECQ           BX
+	JNZ            next
 	VZEROUPPER
 	RET
 
@@ -3394,4 +5049,25 @@ inner:
 	DECQ        R8
 	JNZ         outer
 	VZEROUPPER
+	RET
+
+// func prefetchRows(p *byte, stride int, bytes int, rows int)
+// Requires: MMX+
+TEXT ·prefetchRows(SB), NOSPLIT, $0-32
+	MOVQ p+0(FP), AX
+	MOVQ stride+8(FP), CX
+	MOVQ bytes+16(FP), DX
+	MOVQ rows+24(FP), BX
+
+row:
+	XORQ SI, SI
+
+next:
+	PREFETCHT1 (AX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, DX
+	JLT        next
+	ADDQ       CX, AX
+	DECQ       BX
+	JNZ        row
 	RET

@@ -129,7 +129,7 @@ func testLong[T Float](t *testing.T, eps float64) {
 	for _, n := range []int{512, 1000, 8 * 97, 4096} {
 		for _, inverse := range []bool{false, true} {
 			const count = 3
-			first, second, n1, n2, ok := Long[T](n, count, inverse, 0.5)
+			first, second, n1, n2, ok := apart[T](n, count, inverse, 0.5)
 			if !ok {
 				t.Fatalf("%d is not taken apart", n)
 			}
@@ -150,7 +150,7 @@ func testLong[T Float](t *testing.T, eps float64) {
 			}
 		}
 	}
-	if _, _, _, _, ok := Long[T](1031*2, 1, false, 1); ok {
+	if _, _, _, _, ok := apart[T](1031*2, 1, false, 1); ok {
 		t.Error("a large prime has passes")
 	}
 }

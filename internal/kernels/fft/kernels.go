@@ -34,6 +34,13 @@ type kernels[T Float] struct {
 	// the sign bits that turn by -i or i.
 	pass2 func(dst, src, tw []T, m, row int)
 	pass4 func(dst, src, tw, sign []T, m, row int)
+	// pass8 is the same for 8 parts, and last does the only block of the last pass of radix 2, 4 or 8. They may be nil.
+	pass8 func(dst, src, tw, sign []T, m, row int)
+	last  [radixes]func(dst, src, sign []T, row int)
+	// line has what transforms one line at a time. It may be nil.
+	line *lineKernels[T]
+	// narrow are kernels of shorter vectors, for lines that have no whole ones of these.
+	narrow *kernels[T]
 	// small are passes of odd radices, by radix; odd does those that are nil.
 	small [firstLarge]smallPass[T]
 	// odd does one block of a pass of radix 2h+1. cs has cos and sin of 2πjk/(2h+1) for j and k of 1 to
@@ -53,6 +60,27 @@ type kernels[T Float] struct {
 	scale func(x []T, f *T)
 	// square transposes blocks of two by two numbers of 16 bytes, see squareAVX. It may be nil.
 	square func(dst, src *float64, srcLine, dstLine, srcOuter, srcInner, dstOuter, dstInner, outer, inner int)
+}
+
+// radixes is above all radices that are powers of two.
+const radixes = 9
+
+// lineKernels are kernels whose vectors lie along a line.
+type lineKernels[T Float] struct {
+	// lanes is how many numbers a vector has, and the radix of first: for each of count vectors in each
+	// part of src, it transforms the parts, multiplies by factors of tw, which lie like the parts from the
+	// second on, and writes as many numbers for each place of the vector one after the other. Behind the factors is
+	// room for another float. part is in floats.
+	lanes int
+	first func(dst, src, tw, sign []T, part, count int)
+	// tangle is the one of kernels for count vectors along a line, whose factors have room behind them too.
+	tangle func(up, down, a, b, tw, conj []T, h *T, count int)
+	// mirror sets count vectors of dst to the conjugates of the numbers of src, the last first.
+	mirror func(dst, src, conj []T, count int)
+	// reals sets count vectors of complex numbers of dst to those of w times real ones of x.
+	reals func(dst, x, w []T, count int)
+	// prefetch brings rows of so many floats, which are stride apart, to the second cache.
+	prefetch func(x []T, stride, floats, rows int)
 }
 
 // firstLarge is above all radices that have passes of their own.

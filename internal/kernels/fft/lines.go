@@ -27,7 +27,9 @@ type Lines[T Float] struct {
 
 	once  sync.Once
 	plan  *Plan[T]
-	tw    []T // of tangle, for reals of an even number
+	line  *linePlan[T] // instead, of lines one at a time
+	room  int          // of a buffer of a line
+	tw    []T          // of tangle, for reals of an even number
 	conj  []T
 	h, f  T // the factors of tangle and of all results
 	turns []T
@@ -47,6 +49,17 @@ func newLines[T Float](kind Kind, n int, inverse bool, in, out Layout, scale flo
 func (l *Lines[T]) prepare() {
 	l.conj = signs[T](false)
 	l.h, l.f = T(l.tangled()), T(l.scale)
+	if l.halved() {
+		l.tw = tangles[T](l.n, l.inverse, l.tangled())
+	}
+	if l.room = l.alongLines(); l.room > 0 {
+		scale := l.scale
+		if l.halved() {
+			scale = 1
+		}
+		l.line = newLinePlan(l.core(), l.outputs(), l.inverse, scale, l.k)
+		return
+	}
 	l.plan = newPlan(l.core(), l.inverse, l.k)
 	if l.long {
 		for k := range l.n {
@@ -55,10 +68,6 @@ func (l *Lines[T]) prepare() {
 			}
 		}
 	}
-	if !l.halved() {
-		return
-	}
-	l.tw = tangles[T](l.n, l.inverse, l.tangled())
 }
 
 // tangles returns -i·w·h forwards and i·w̄·h back for the first half of the pairs of n reals.
@@ -72,7 +81,7 @@ func tangles[T Float](n int, inverse bool, h float64) (tw []T) {
 		}
 		tw = append(tw, T(re*h), T(im*h))
 	}
-	return tw
+	return append(tw, 0) // see lineKernels
 }
 
 // tangled returns the factor that tangle multiplies by.
@@ -102,7 +111,12 @@ func (l *Lines[T]) Fits() bool {
 }
 
 // Scratch returns how many floats of scratch memory Run needs.
-func (l *Lines[T]) Scratch() int { return (2*l.rows() + maxPrime) * rowFloats[T]() }
+func (l *Lines[T]) Scratch() int {
+	if room := l.alongLines(); room > 0 {
+		return l.lineScratch(room)
+	}
+	return (2*l.rows() + maxPrime) * rowFloats[T]()
+}
 
 func (l *Lines[T]) rows() int {
 	return max(planRows(l.core()), l.n/2+1, l.out.Len, min(l.in.Len, l.n))
@@ -113,6 +127,11 @@ func Blocks[T Float](lines int) int { return (lines + Lanes[T]() - 1) / Lanes[T]
 
 // Run transforms blocks lo..hi-1 of the lines of src to dst. Complex numbers are two floats.
 func (l *Lines[T]) Run(dst, src, scratch []T, lines, lo, hi int) {
+	l.once.Do(l.prepare)
+	if l.line != nil {
+		l.runLines(dst, src, scratch, lo*Lanes[T](), min(hi*Lanes[T](), lines))
+		return
+	}
 	l.each(scratch, lines, lo, hi, dst, func(a, b []T, g group) {
 		if l.kind == HalfToReal {
 			l.loadHalf(a, b, src, g)
@@ -207,7 +226,7 @@ func (l *Lines[T]) loadHalf(a, b, src []T, g group) {
 // tangle sets rows j and n/2-j of dst by those of src, from j = first on.
 func (l *Lines[T]) tangle(dst, src []T, first int) {
 	row, m := rowFloats[T](), l.n/2
-	if tw := l.tw[2*first:]; len(tw) > 0 {
+	if tw := l.tw[2*first : len(l.tw)-1]; len(tw) > 0 {
 		up, down := first*row, (m-first+1-len(tw)/2)*row
 		l.plan.k.tangle(dst[up:], dst[down:], src[up:], src[down:], tw, l.conj, &l.h, row)
 	}

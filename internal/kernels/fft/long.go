@@ -7,6 +7,14 @@ import "math"
 // memory as large as the lines, and from there of count·n1 lines of n2 elements. ok is false where
 // lines have no such parts.
 func Long[T Float](n, count int, inverse bool, scale float64) (first, second *Lines[T], n1, n2 int, ok bool) {
+	if _, order := lineOrder(n, available[T]()[0]); order != nil && n <= longestLine {
+		return nil, nil, 0, 0, false // is better transformed along the line
+	}
+	return apart[T](n, count, inverse, scale)
+}
+
+// apart is Long for lines that have no vectors along them.
+func apart[T Float](n, count int, inverse bool, scale float64) (first, second *Lines[T], n1, n2 int, ok bool) {
 	if n < 512 || count >= Lanes[T]()/2 && n < 1<<14 {
 		return nil, nil, 0, 0, false
 	}

@@ -2,7 +2,11 @@
 
 package fft
 
-import "github.com/loris-ml/loris/internal/isa"
+import (
+	"unsafe"
+
+	"github.com/loris-ml/loris/internal/isa"
+)
 
 //go:generate env GOWORK=off go run -C _asm . -out ../fft_amd64.s -stubs ../stubs_amd64.go -pkg fft
 
@@ -10,20 +14,27 @@ import "github.com/loris-ml/loris/internal/isa"
 func available[T Float]() (list []*kernels[T]) {
 	if isa.AVX512() {
 		list = append(list, native[T](
-			&raw[float32]{4, 4, pass2AVX512F32, pass4AVX512F32, pass3AVX512F32, pass5AVX512F32, pass7AVX512F32, oddAVX512F32, tangleAVX512F32, rowsAVX512F32, productsAVX512F32, windowAVX512F32, scaleAVX512F32},
-			&raw[float64]{8, 4, pass2AVX512F64, pass4AVX512F64, pass3AVX512F64, pass5AVX512F64, pass7AVX512F64, oddAVX512F64, tangleAVX512F64, rowsAVX512F64, productsAVX512F64, windowAVX512F64, scaleAVX512F64}))
+			&raw[float32]{4, 8, 4, pass2AVX512F32, pass4AVX512F32, pass3AVX512F32, pass5AVX512F32, pass7AVX512F32, oddAVX512F32, tangleAVX512F32, rowsAVX512F32, productsAVX512F32, windowAVX512F32, scaleAVX512F32,
+				pass8AVX512F32, last2AVX512F32, last4AVX512F32, last8AVX512F32, firstAVX512F32, tangleLineAVX512F32, mirrorAVX512F32, realsAVX512F32},
+			&raw[float64]{8, 4, 4, pass2AVX512F64, pass4AVX512F64, pass3AVX512F64, pass5AVX512F64, pass7AVX512F64, oddAVX512F64, tangleAVX512F64, rowsAVX512F64, productsAVX512F64, windowAVX512F64, scaleAVX512F64,
+				pass8AVX512F64, last2AVX512F64, last4AVX512F64, last8AVX512F64, firstAVX512F64, tangleLineAVX512F64, mirrorAVX512F64, realsAVX512F64}))
 	}
 	if isa.AVX2() {
 		list = append(list, native[T](
-			&raw[float32]{4, 2, pass2AVX2F32, pass4AVX2F32, pass3AVX2F32, pass5AVX2F32, pass7AVX2F32, oddAVX2F32, tangleAVX2F32, rowsAVX2F32, productsAVX2F32, windowAVX2F32, scaleAVX2F32},
-			&raw[float64]{8, 2, pass2AVX2F64, pass4AVX2F64, pass3AVX2F64, pass5AVX2F64, pass7AVX2F64, oddAVX2F64, tangleAVX2F64, rowsAVX2F64, productsAVX2F64, windowAVX2F64, scaleAVX2F64}))
+			&raw[float32]{4, 4, 2, pass2AVX2F32, pass4AVX2F32, pass3AVX2F32, pass5AVX2F32, pass7AVX2F32, oddAVX2F32, tangleAVX2F32, rowsAVX2F32, productsAVX2F32, windowAVX2F32, scaleAVX2F32,
+				pass8AVX2F32, last2AVX2F32, last4AVX2F32, last8AVX2F32, firstAVX2F32, tangleLineAVX2F32, mirrorAVX2F32, realsAVX2F32},
+			&raw[float64]{8, 2, 2, pass2AVX2F64, pass4AVX2F64, pass3AVX2F64, pass5AVX2F64, pass7AVX2F64, oddAVX2F64, tangleAVX2F64, rowsAVX2F64, productsAVX2F64, windowAVX2F64, scaleAVX2F64,
+				pass8AVX2F64, last2AVX2F64, last4AVX2F64, last8AVX2F64, firstAVX2F64, tangleLineAVX2F64, mirrorAVX2F64, realsAVX2F64}))
+	}
+	if len(list) == 2 {
+		list[0].narrow = list[1]
 	}
 	return append(list, portable[T]())
 }
 
 // raw are kernels in assembly, which count in bytes.
 type raw[T Float] struct {
-	size, group         int
+	size, lanes, group  int
 	pass2               func(dst, src, tw *T, m, row int)
 	pass4               func(dst, src, tw, sign *T, m, row int)
 	pass3, pass5, pass7 func(dst, src, tw, sign, cs *T, m, row int)
@@ -33,6 +44,12 @@ type raw[T Float] struct {
 	products            func(dst, a, w *T, m, row, step int)
 	window              func(x, tw *T, m, row int)
 	scale               func(x, f *T, n int)
+	pass8               func(dst, src, tw, sign *T, m, row int)
+	last2, last4, last8 func(dst, src, sign *T, row int)
+	first               func(dst, src, tw, sign *T, part, count int)
+	tangleLine          func(up, down, a, b, tw, conj, h *T, count int)
+	mirror              func(dst, src, conj *T, count int)
+	reals               func(dst, x, w *T, count int)
 }
 
 func native[T Float](f32 *raw[float32], f64 *raw[float64]) *kernels[T] {
@@ -51,8 +68,20 @@ func (r *raw[T]) kernels() *kernels[T] {
 			pass(&dst[0], &src[0], &tw[0], &sign[0], &cs[0], m, row*r.size)
 		}
 	}
+	last := func(radix int, f func(dst, src, sign *T, row int)) func(dst, src, sign []T, row int) {
+		return func(dst, src, sign []T, row int) {
+			_, _ = dst[radix*row-1], src[radix*row-1]
+			f(&dst[0], &src[0], &sign[0], row*r.size)
+		}
+	}
 	return &kernels[T]{
 		group: r.group,
+		line:  r.line(),
+		last:  [radixes]func(dst, src, sign []T, row int){2: last(2, r.last2), 4: last(4, r.last4), 8: last(8, r.last8)},
+		pass8: func(dst, src, tw, sign []T, m, row int) {
+			_, _, _ = dst[8*m*row-1], src[8*m*row-1], tw[14*m-1]
+			r.pass8(&dst[0], &src[0], &tw[0], &sign[0], m, row*r.size)
+		},
 		small: [firstLarge]smallPass[T]{3: small(3, r.pass3), 5: small(5, r.pass5), 7: small(7, r.pass7)},
 		pass2: func(dst, src, tw []T, m, row int) {
 			_, _, _ = dst[2*m*row-1], src[2*m*row-1], tw[2*m-1]
@@ -83,6 +112,36 @@ func (r *raw[T]) kernels() *kernels[T] {
 		},
 		scale:  func(x []T, f *T) { r.scale(&x[0], f, len(x)*r.size) },
 		square: squareAVX,
+	}
+}
+
+// line checks those that work along a line.
+func (r *raw[T]) line() *lineKernels[T] {
+	v := 2 * r.lanes
+	return &lineKernels[T]{
+		lanes: r.lanes,
+		first: func(dst, src, tw, sign []T, part, count int) {
+			_, _ = dst[r.lanes*v*count-1], src[(r.lanes-1)*part+v*count-1]
+			_ = tw[(r.lanes-2)*part+v*count]
+			r.first(&dst[0], &src[0], &tw[0], &sign[0], part*r.size, count)
+		},
+		tangle: func(up, down, a, b, tw, conj []T, h *T, count int) {
+			n := v * count
+			_, _, _ = up[n-1], a[n-1], tw[n]
+			r.tangleLine(&up[0], &down[:n][n-v], &a[0], &b[:n][n-v], &tw[0], &conj[0], h, count)
+		},
+		mirror: func(dst, src, conj []T, count int) {
+			_ = dst[v*count-1]
+			r.mirror(&dst[0], &src[:v*count][v*(count-1)], &conj[0], count)
+		},
+		reals: func(dst, x, w []T, count int) {
+			_, _, _ = dst[v*count-1], x[r.lanes*count-1], w[v*count-1]
+			r.reals(&dst[0], &x[0], &w[0], count)
+		},
+		prefetch: func(x []T, stride, floats, rows int) {
+			_ = x[(rows-1)*stride+floats-1]
+			prefetchRows((*byte)(unsafe.Pointer(&x[0])), stride*r.size, floats*r.size, rows)
+		},
 	}
 }
 

@@ -37,7 +37,12 @@ func newPlan[T Float](n int, inverse bool, k *kernels[T]) *Plan[T] {
 		p.chirp = newChirp(n, inverse, k)
 		return p
 	}
-	left, s := n, 1
+	p.passes = newPasses(passOrder(factors, k), n, 1, inverse, k)
+	return p
+}
+
+// newPasses returns passes by factors of left, whose blocks begin with s numbers.
+func newPasses[T Float](factors []int, left, s int, inverse bool, k *kernels[T]) (passes []pass[T]) {
 	for _, r := range factors {
 		q := pass[T]{r: r, m: left / r, s: s, tw: make([]T, 0, 2*(left-left/r))}
 		for i := range q.m {
@@ -48,10 +53,35 @@ func newPlan[T Float](n int, inverse bool, k *kernels[T]) *Plan[T] {
 		if r%2 == 1 {
 			q.cs = cosines(r, k)
 		}
-		p.passes = append(p.passes, q)
+		passes = append(passes, q)
 		left, s = left/r, s*r
 	}
-	return p
+	return passes
+}
+
+// passOrder returns factors in the order in which passes of them are best: odd ones before powers of two, which need
+// no factors when they are last, and as few of those as there are kernels for.
+func passOrder[T Float](factors []int, k *kernels[T]) (order []int) {
+	twos := 0
+	for _, r := range factors {
+		if r%2 == 1 {
+			order = append(order, r)
+			continue
+		}
+		twos += bits.Len(uint(r)) - 1
+	}
+	if k.pass8 != nil {
+		for ; twos > 4 || twos == 3; twos -= 3 {
+			order = append(order, 8)
+		}
+	}
+	for ; twos > 1; twos -= 2 {
+		order = append(order, 4)
+	}
+	if twos == 1 {
+		order = append(order, 2)
+	}
+	return order
 }
 
 // cosines returns the factors of an odd radix, in the order in which its kernel reads them.
@@ -119,13 +149,18 @@ func appendRoot[T Float](tw []T, k, n int, inverse bool) []T {
 }
 
 // signs returns a vector of the sign bits that, of numbers whose parts have changed places, make those
-// turned by -i, or by i for an inverse.
+// turned by -i, or by i for an inverse. Behind it are a vector of factors that do the same, those times
+// √½, and √½.
 func signs[T Float](inverse bool) []T {
-	v := make([]T, rowFloats[T]()/2)
-	for i := range v {
+	n := rowFloats[T]() / 2
+	v := make([]T, 4*n)
+	for i := range n {
+		sign := 1.0
 		if (i%2 == 1) != inverse {
-			v[i] = T(math.Copysign(0, -1))
+			sign = -1
 		}
+		v[i], v[n+i] = T(math.Copysign(0, sign)), T(sign)
+		v[2*n+i], v[3*n+i] = T(sign*math.Sqrt2/2), T(math.Sqrt2/2)
 	}
 	return v
 }
@@ -133,6 +168,13 @@ func signs[T Float](inverse bool) []T {
 func newChirp[T Float](n int, inverse bool, k *kernels[T]) *chirp[T] {
 	size := chirpSize(n)
 	c := &chirp[T]{size: size, forward: newPlan(size, false, k), back: newPlan(size, true, k)}
+	c.w, c.kernel = chirpFactors[T](n, n, size, inverse, 1)
+	return c
+}
+
+// chirpFactors returns the factors of n elements before a convolution of size, and of outputs behind it, and those
+// between, which scale the results.
+func chirpFactors[T Float](n, outputs, size int, inverse bool, scale float64) (w, kernel []T) {
 	rows := rowFloats[float64]()
 	line, other := make([]float64, size*rows), make([]float64, size*rows)
 	for j := range n {
@@ -140,17 +182,20 @@ func newChirp[T Float](n int, inverse bool, k *kernels[T]) *chirp[T] {
 		if inverse {
 			im = -im
 		}
-		c.w = append(c.w, T(re), T(im))
-		line[j*rows], line[j*rows+1] = re, -im
+		w = append(w, T(re), T(im))
+		if j < outputs {
+			line[j*rows], line[j*rows+1] = re, -im
+		}
 		if j > 0 {
 			line[(size-j)*rows], line[(size-j)*rows+1] = re, -im
 		}
 	}
 	line = newPlan(size, false, available[float64]()[0]).Run(line, other, nil) // small factors take no scratch memory
+	scale /= float64(size)
 	for j := range size {
-		c.kernel = append(c.kernel, T(line[j*rows]/float64(size)), T(line[j*rows+1]/float64(size)))
+		kernel = append(kernel, T(line[j*rows]*scale), T(line[j*rows+1]*scale))
 	}
-	return c
+	return w, kernel
 }
 
 // planRows returns how many rows each of Run's buffers has for n elements.
@@ -161,12 +206,15 @@ func planRows(n int) int {
 	return chirpSize(n)
 }
 
-// chirpSize returns the least length of small factors that holds the convolution of n elements.
-func chirpSize(n int) int {
-	least := 1 << bits.Len(uint(2*n-2))
+// chirpSize returns the length of the convolution of n elements.
+func chirpSize(n int) int { return convolutionSize(2*n - 1) }
+
+// convolutionSize returns the least length of small factors that is at least n.
+func convolutionSize(n int) int {
+	least := 1 << bits.Len(uint(n-1))
 	for _, odd := range []int{3, 5, 9, 15} {
 		size := odd
-		for size < 2*n-1 {
+		for size < n {
 			size *= 2
 		}
 		least = min(least, size)
@@ -193,24 +241,32 @@ func (p *Plan[T]) Run(a, b, scratch []T) []T {
 	}
 	for i := range p.passes {
 		q := &p.passes[i]
-		block := q.s * row
-		switch q.r {
-		case 2:
-			p.k.pass2(b, a, q.tw, q.m, block)
-		case 4:
-			p.k.pass4(b, a, q.tw, p.sign, q.m, block)
-		case 3, 5, 7:
-			if pass := p.k.small[q.r]; pass != nil {
-				pass(b, a, q.tw, p.sign, q.cs, q.m, block)
-				break
-			}
-			fallthrough
-		default:
-			for j := range q.m {
-				p.k.odd(b[j*q.r*block:], a[j*block:], q.tw[2*j*(q.r-1):], p.sign, q.cs, scratch, q.r/2, q.m*block, block)
-			}
-		}
+		p.k.step(q, b, a, p.sign, scratch, q.s*row)
 		a, b = b, a
 	}
 	return a
+}
+
+// step does a pass over blocks of so many floats.
+func (k *kernels[T]) step(q *pass[T], dst, src, sign, scratch []T, block int) {
+	var last func(dst, src, sign []T, row int)
+	if q.m == 1 && q.r < len(k.last) {
+		last = k.last[q.r]
+	}
+	switch {
+	case last != nil:
+		last(dst, src, sign, block)
+	case q.r == 2:
+		k.pass2(dst, src, q.tw, q.m, block)
+	case q.r == 4:
+		k.pass4(dst, src, q.tw, sign, q.m, block)
+	case q.r == 8:
+		k.pass8(dst, src, q.tw, sign, q.m, block)
+	case q.r < firstLarge && k.small[q.r] != nil:
+		k.small[q.r](dst, src, q.tw, sign, q.cs, q.m, block)
+	default:
+		for j := range q.m {
+			k.odd(dst[j*q.r*block:], src[j*block:], q.tw[2*j*(q.r-1):], sign, q.cs, scratch, q.r/2, q.m*block, block)
+		}
+	}
 }

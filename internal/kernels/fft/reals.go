@@ -9,14 +9,17 @@ type Reals[T Float] struct {
 	n     int
 	scale float64
 
+	k *kernels[T]
+
 	once sync.Once
 	tw   []T
+	conj []T
 }
 
 // NewReals returns the step after the transform of complex numbers, for RealToHalf, or the one before
 // it, for HalfToReal.
 func NewReals[T Float](kind Kind, n int, scale float64) *Reals[T] {
-	return &Reals[T]{kind: kind, n: n, scale: scale}
+	return &Reals[T]{kind: kind, n: n, scale: scale, k: available[T]()[0]}
 }
 
 // realsChunk is how many pairs of elements a unit of Reals.Run has.
@@ -35,31 +38,16 @@ func (r *Reals[T]) Run(dst, src []T, lo, hi int) {
 	if r.kind == HalfToReal {
 		h, from, to = r.scale, to, from
 	}
-	r.once.Do(func() { r.tw = tangles[T](r.n, r.kind == HalfToReal, h) })
+	r.once.Do(func() { r.tw, r.conj = tangles[T](r.n, r.kind == HalfToReal, h), signs[T](false) })
 	m, chunks, factor := r.n/2, r.chunks(), T(h)
 	for ; lo < hi; lo++ {
 		x, y := src[lo/chunks*2*from:][:2*from], dst[lo/chunks*2*to:][:2*to]
 		first := lo % chunks * realsChunk
 		end := min(first+realsChunk, m/2+1)
 		if first == 0 {
-			r.ends(y, x, factor)
+			tangleEnds(y, x, m, factor, r.kind == HalfToReal)
 			first = 1
 		}
-		if first < end {
-			last := 2 * (m + 1 - end)
-			tangle(y[2*first:], y[last:], x[2*first:], x[last:], r.tw[2*first:2*end], nil, &factor, 2)
-		}
+		r.k.tangleAlong(y, x, r.tw, r.conj, &factor, m, first, end)
 	}
-}
-
-// ends computes the elements at both ends of a line, which are reals in the transform of reals.
-func (r *Reals[T]) ends(y, x []T, h T) {
-	m := r.n / 2
-	if r.kind == HalfToReal {
-		sum, diff := h*(x[0]+x[2*m]), r.tw[1]*(x[0]-x[2*m])
-		y[0], y[1] = sum, diff
-		return
-	}
-	y[0], y[1] = 2*h*(x[0]+x[1]), 0
-	y[2*m], y[2*m+1] = 2*h*(x[0]-x[1]), 0
 }

@@ -28,7 +28,7 @@ func testReals[T Float](t *testing.T, eps float64) {
 	}
 	for _, n := range []int{1024, 2 * 8 * 97, 2 * 675, 4 * 4096} {
 		for _, kind := range []Kind{RealToHalf, HalfToReal} {
-			first, second, n1, n2, ok := Long[T](n/2, count, kind == HalfToReal, 1)
+			first, second, n1, n2, ok := apart[T](n/2, count, kind == HalfToReal, 1)
 			if !ok {
 				t.Fatalf("%d is not taken apart", n)
 			}

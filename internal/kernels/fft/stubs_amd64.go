@@ -14,6 +14,46 @@ func pass2AVX512F32(dst *float32, src *float32, tw *float32, m int, row int)
 //go:noescape
 func pass4AVX512F32(dst *float32, src *float32, tw *float32, sign *float32, m int, row int)
 
+// pass8AVX512F32 does a pass of radix 8 over m blocks of row bytes.
+//
+//go:noescape
+func pass8AVX512F32(dst *float32, src *float32, tw *float32, sign *float32, m int, row int)
+
+// last2AVX512F32 does a pass of radix 2 over one block of row bytes, without factors.
+//
+//go:noescape
+func last2AVX512F32(dst *float32, src *float32, sign *float32, row int)
+
+// last4AVX512F32 does a pass of radix 4 over one block of row bytes, without factors.
+//
+//go:noescape
+func last4AVX512F32(dst *float32, src *float32, sign *float32, row int)
+
+// last8AVX512F32 does a pass of radix 8 over one block of row bytes, without factors.
+//
+//go:noescape
+func last8AVX512F32(dst *float32, src *float32, sign *float32, row int)
+
+// firstAVX512F32 does the first pass of a line over count vectors of each of its parts, which are part bytes apart, as are the factors of results.
+//
+//go:noescape
+func firstAVX512F32(dst *float32, src *float32, tw *float32, sign *float32, part int, count int)
+
+// tangleLineAVX512F32 sets numbers of up and, conjugated and backwards, of down to h·(a+b̄) ± tw·(a-b̄), in count vectors, of which those of down and b are one before the other; conj has the sign bits of imaginary parts.
+//
+//go:noescape
+func tangleLineAVX512F32(up *float32, down *float32, a *float32, b *float32, tw *float32, conj *float32, h *float32, count int)
+
+// mirrorAVX512F32 sets count vectors of dst to the conjugates of those of src backwards, of which one is before the other; conj has the sign bits of imaginary parts.
+//
+//go:noescape
+func mirrorAVX512F32(dst *float32, src *float32, conj *float32, count int)
+
+// realsAVX512F32 sets count vectors of dst to those of w times half as many real numbers of x.
+//
+//go:noescape
+func realsAVX512F32(dst *float32, x *float32, w *float32, count int)
+
 // pass3AVX512F32 does a pass of radix 3 over m blocks of row bytes.
 //
 //go:noescape
@@ -68,6 +108,46 @@ func pass2AVX2F32(dst *float32, src *float32, tw *float32, m int, row int)
 //
 //go:noescape
 func pass4AVX2F32(dst *float32, src *float32, tw *float32, sign *float32, m int, row int)
+
+// pass8AVX2F32 does a pass of radix 8 over m blocks of row bytes.
+//
+//go:noescape
+func pass8AVX2F32(dst *float32, src *float32, tw *float32, sign *float32, m int, row int)
+
+// last2AVX2F32 does a pass of radix 2 over one block of row bytes, without factors.
+//
+//go:noescape
+func last2AVX2F32(dst *float32, src *float32, sign *float32, row int)
+
+// last4AVX2F32 does a pass of radix 4 over one block of row bytes, without factors.
+//
+//go:noescape
+func last4AVX2F32(dst *float32, src *float32, sign *float32, row int)
+
+// last8AVX2F32 does a pass of radix 8 over one block of row bytes, without factors.
+//
+//go:noescape
+func last8AVX2F32(dst *float32, src *float32, sign *float32, row int)
+
+// firstAVX2F32 does the first pass of a line over count vectors of each of its parts, which are part bytes apart, as are the factors of results.
+//
+//go:noescape
+func firstAVX2F32(dst *float32, src *float32, tw *float32, sign *float32, part int, count int)
+
+// tangleLineAVX2F32 sets numbers of up and, conjugated and backwards, of down to h·(a+b̄) ± tw·(a-b̄), in count vectors, of which those of down and b are one before the other; conj has the sign bits of imaginary parts.
+//
+//go:noescape
+func tangleLineAVX2F32(up *float32, down *float32, a *float32, b *float32, tw *float32, conj *float32, h *float32, count int)
+
+// mirrorAVX2F32 sets count vectors of dst to the conjugates of those of src backwards, of which one is before the other; conj has the sign bits of imaginary parts.
+//
+//go:noescape
+func mirrorAVX2F32(dst *float32, src *float32, conj *float32, count int)
+
+// realsAVX2F32 sets count vectors of dst to those of w times half as many real numbers of x.
+//
+//go:noescape
+func realsAVX2F32(dst *float32, x *float32, w *float32, count int)
 
 // pass3AVX2F32 does a pass of radix 3 over m blocks of row bytes.
 //
@@ -124,6 +204,46 @@ func pass2AVX512F64(dst *float64, src *float64, tw *float64, m int, row int)
 //go:noescape
 func pass4AVX512F64(dst *float64, src *float64, tw *float64, sign *float64, m int, row int)
 
+// pass8AVX512F64 does a pass of radix 8 over m blocks of row bytes.
+//
+//go:noescape
+func pass8AVX512F64(dst *float64, src *float64, tw *float64, sign *float64, m int, row int)
+
+// last2AVX512F64 does a pass of radix 2 over one block of row bytes, without factors.
+//
+//go:noescape
+func last2AVX512F64(dst *float64, src *float64, sign *float64, row int)
+
+// last4AVX512F64 does a pass of radix 4 over one block of row bytes, without factors.
+//
+//go:noescape
+func last4AVX512F64(dst *float64, src *float64, sign *float64, row int)
+
+// last8AVX512F64 does a pass of radix 8 over one block of row bytes, without factors.
+//
+//go:noescape
+func last8AVX512F64(dst *float64, src *float64, sign *float64, row int)
+
+// firstAVX512F64 does the first pass of a line over count vectors of each of its parts, which are part bytes apart, as are the factors of results.
+//
+//go:noescape
+func firstAVX512F64(dst *float64, src *float64, tw *float64, sign *float64, part int, count int)
+
+// tangleLineAVX512F64 sets numbers of up and, conjugated and backwards, of down to h·(a+b̄) ± tw·(a-b̄), in count vectors, of which those of down and b are one before the other; conj has the sign bits of imaginary parts.
+//
+//go:noescape
+func tangleLineAVX512F64(up *float64, down *float64, a *float64, b *float64, tw *float64, conj *float64, h *float64, count int)
+
+// mirrorAVX512F64 sets count vectors of dst to the conjugates of those of src backwards, of which one is before the other; conj has the sign bits of imaginary parts.
+//
+//go:noescape
+func mirrorAVX512F64(dst *float64, src *float64, conj *float64, count int)
+
+// realsAVX512F64 sets count vectors of dst to those of w times half as many real numbers of x.
+//
+//go:noescape
+func realsAVX512F64(dst *float64, x *float64, w *float64, count int)
+
 // pass3AVX512F64 does a pass of radix 3 over m blocks of row bytes.
 //
 //go:noescape
@@ -179,6 +299,46 @@ func pass2AVX2F64(dst *float64, src *float64, tw *float64, m int, row int)
 //go:noescape
 func pass4AVX2F64(dst *float64, src *float64, tw *float64, sign *float64, m int, row int)
 
+// pass8AVX2F64 does a pass of radix 8 over m blocks of row bytes.
+//
+//go:noescape
+func pass8AVX2F64(dst *float64, src *float64, tw *float64, sign *float64, m int, row int)
+
+// last2AVX2F64 does a pass of radix 2 over one block of row bytes, without factors.
+//
+//go:noescape
+func last2AVX2F64(dst *float64, src *float64, sign *float64, row int)
+
+// last4AVX2F64 does a pass of radix 4 over one block of row bytes, without factors.
+//
+//go:noescape
+func last4AVX2F64(dst *float64, src *float64, sign *float64, row int)
+
+// last8AVX2F64 does a pass of radix 8 over one block of row bytes, without factors.
+//
+//go:noescape
+func last8AVX2F64(dst *float64, src *float64, sign *float64, row int)
+
+// firstAVX2F64 does the first pass of a line over count vectors of each of its parts, which are part bytes apart, as are the factors of results.
+//
+//go:noescape
+func firstAVX2F64(dst *float64, src *float64, tw *float64, sign *float64, part int, count int)
+
+// tangleLineAVX2F64 sets numbers of up and, conjugated and backwards, of down to h·(a+b̄) ± tw·(a-b̄), in count vectors, of which those of down and b are one before the other; conj has the sign bits of imaginary parts.
+//
+//go:noescape
+func tangleLineAVX2F64(up *float64, down *float64, a *float64, b *float64, tw *float64, conj *float64, h *float64, count int)
+
+// mirrorAVX2F64 sets count vectors of dst to the conjugates of those of src backwards, of which one is before the other; conj has the sign bits of imaginary parts.
+//
+//go:noescape
+func mirrorAVX2F64(dst *float64, src *float64, conj *float64, count int)
+
+// realsAVX2F64 sets count vectors of dst to those of w times half as many real numbers of x.
+//
+//go:noescape
+func realsAVX2F64(dst *float64, x *float64, w *float64, count int)
+
 // pass3AVX2F64 does a pass of radix 3 over m blocks of row bytes.
 //
 //go:noescape
@@ -228,3 +388,8 @@ func scaleAVX2F64(x *float64, f *float64, n int)
 //
 //go:noescape
 func squareAVX(dst *float64, src *float64, srcLine int, dstLine int, srcOuter int, srcInner int, dstOuter int, dstInner int, outer int, inner int)
+
+// prefetchRows brings rows of so many bytes, which are stride bytes apart, to the second cache.
+//
+//go:noescape
+func prefetchRows(p *byte, stride int, bytes int, rows int)

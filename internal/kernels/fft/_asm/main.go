@@ -23,6 +23,7 @@ type isa struct {
 	vec    func() reg.VecVirtual
 
 	add, sub, mul, xor, muladdsub, muladd func(ops ...Op)
+	mulsub, muladdback                    func(ops ...Op) // c - a·b and a·b - c
 	permute                               func(ops ...Op)
 	load, broadcast                       func(ops ...Op)
 	pair                                  func(ops ...Op) // broadcasts two elements
@@ -34,10 +35,10 @@ func zmm() reg.VecVirtual { return ZMM() }
 func ymm() reg.VecVirtual { return YMM() }
 
 var isas = []*isa{
-	{"AVX512F32", "float32", 4, 64, 0xb1, 0xa0, 0xf5, 4, zmm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VPERMILPS, VMOVUPS, VBROADCASTSS, VBROADCASTSD},
-	{"AVX2F32", "float32", 4, 32, 0xb1, 0xa0, 0xf5, 2, ymm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VPERMILPS, VMOVUPS, VBROADCASTSS, VBROADCASTSD},
-	{"AVX512F64", "float64", 8, 64, 0x55, 0x00, 0xff, 4, zmm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VPERMILPD, VMOVUPD, VBROADCASTSD, VBROADCASTF64X2},
-	{"AVX2F64", "float64", 8, 32, 0x5, 0x0, 0xf, 2, ymm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VPERMILPD, VMOVUPD, VBROADCASTSD, broadcastF128},
+	{"AVX512F32", "float32", 4, 64, 0xb1, 0xa0, 0xf5, 4, zmm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VFNMADD231PS, VFMSUB231PS, VPERMILPS, VMOVUPS, VBROADCASTSS, VBROADCASTSD},
+	{"AVX2F32", "float32", 4, 32, 0xb1, 0xa0, 0xf5, 2, ymm, VADDPS, VSUBPS, VMULPS, VXORPS, VFMADDSUB213PS, VFMADD231PS, VFNMADD231PS, VFMSUB231PS, VPERMILPS, VMOVUPS, VBROADCASTSS, VBROADCASTSD},
+	{"AVX512F64", "float64", 8, 64, 0x55, 0x00, 0xff, 4, zmm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VFNMADD231PD, VFMSUB231PD, VPERMILPD, VMOVUPD, VBROADCASTSD, VBROADCASTF64X2},
+	{"AVX2F64", "float64", 8, 32, 0x5, 0x0, 0xf, 2, ymm, VADDPD, VSUBPD, VMULPD, VXORPD, VFMADDSUB213PD, VFMADD231PD, VFNMADD231PD, VFMSUB231PD, VPERMILPD, VMOVUPD, VBROADCASTSD, broadcastF128},
 }
 
 // op returns a new vector f(a, b), where f is in Intel's order reversed: b - a for sub.
@@ -117,28 +118,24 @@ func (s *isa) pass2() {
 func (s *isa) pass4() {
 	s.text("pass4", "does a pass of radix 4 over m blocks of row bytes.", "dst, src, tw, sign *%s, m, row int")
 	dst, src, tw, m, row := param("dst"), param("src"), param("tw"), param("m"), param("row")
-	sign := s.loaded(Mem{Base: param("sign")})
-	part, part3, row3 := GP64(), GP64(), GP64()
+	c := s.turns(4)
+	part := GP64()
 	MOVQ(m, part)
 	IMULQ(row, part)
-	LEAQ(Mem{Base: part, Index: part, Scale: 2}, part3)
-	LEAQ(Mem{Base: row, Index: row, Scale: 2}, row3)
+	from, to := parts(src, part, 4), parts(dst, row, 4)
+	row3 := to[3].Index.(reg.GPVirtual)
 	var w [3]factor
 	s.blocks(dst, src, tw, m, row, row3, len(w), func() {
 		for i := range w {
 			w[i] = s.factor(Mem{Base: tw, Disp: 2 * i * s.size})
 		}
 	}, func() {
-		a, b := s.loaded(Mem{Base: src}), s.loaded(Mem{Base: src, Index: part, Scale: 1})
-		c, d := s.loaded(Mem{Base: src, Index: part, Scale: 2}), s.loaded(Mem{Base: src, Index: part3, Scale: 1})
-		ac, bd := s.plus(a, c), s.plus(b, d)
-		s.sub(c, a, a)
-		s.sub(d, b, b)
-		b = s.turned(b, sign)
-		s.load(s.plus(ac, bd), Mem{Base: dst})
-		s.load(s.times(s.plus(a, b), w[0]), Mem{Base: dst, Index: row, Scale: 1})
-		s.load(s.times(s.minus(ac, bd), w[1]), Mem{Base: dst, Index: row, Scale: 2})
-		s.load(s.times(s.minus(a, b), w[2]), Mem{Base: dst, Index: row3, Scale: 1})
+		s.dft(s.loadedAll(from), c, func(k int, y reg.VecVirtual) {
+			if k > 0 {
+				y = s.times(y, w[k-1])
+			}
+			s.load(y, to[k])
+		})
 	})
 }
 
@@ -486,6 +483,14 @@ func main() {
 	for _, s := range isas {
 		s.pass2()
 		s.pass4()
+		s.pass8()
+		s.last(2)
+		s.last(4)
+		s.last(8)
+		s.first()
+		s.tangleLine()
+		s.mirror()
+		s.reals()
 		s.small(3)
 		s.small(5)
 		s.small(7)
@@ -497,5 +502,6 @@ func main() {
 		s.scale()
 	}
 	square()
+	prefetch()
 	Generate()
 }
