@@ -263,10 +263,15 @@ func (t *transformed[T]) run(f *fft.Lines[T], out operand, lines, n int, in ...o
 		})
 		return
 	}
-	cost := float64(n*fft.Lanes[T]()) * (1 + 0.2*float64(bits.Len(uint(n))))
-	t.emit(fft.Blocks[T](lines), t.l.grain(cost), []operand{out}, in, func(lo, hi int) {
+	blocks, grain := fft.Blocks[T](lines), t.l.grain(float64(n*fft.Lanes[T]())*(1+0.2*float64(bits.Len(uint(n)))))
+	work := func(lo, hi int) {
 		w := workers.Get().(*worker)
 		run(scratchOf[T](w, room), lo, hi)
 		workers.Put(w)
-	})
+	}
+	if f.InPlace() {
+		t.emitOver(in[0], blocks, grain, out, in, work)
+		return
+	}
+	t.emit(blocks, grain, []operand{out}, in, work)
 }

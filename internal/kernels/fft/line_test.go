@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -70,6 +71,12 @@ func checkAlong[T Float](t *testing.T, k *kernels[T], kind Kind, n, inner, outer
 		t.Fatalf("kind %d: lines of %d are side by side", kind, n)
 	}
 	worst := 0.0
+	if l := newLines(kind, n, n%3 == 0, in, out, 0.5, k); l.InPlace() {
+		l.Run(src, src, make([]T, l.Scratch()), lines, 0, Blocks[T](lines))
+		if !slices.Equal(src, got[:len(src)]) {
+			t.Errorf("%d elements beside %d are not transformed in place", n, inner)
+		}
+	}
 	for i, v := range want {
 		worst = max(worst, math.Abs(float64(got[i]-v)))
 		if i >= len(want)-8 && got[i] != 99 || got[i] != got[i] {

@@ -122,6 +122,9 @@ func (l *Lines[T]) rows() int {
 	return max(planRows(l.core()), l.n/2+1, l.out.Len, min(l.in.Len, l.n))
 }
 
+// InPlace reports whether results may be written over the lines.
+func (l *Lines[T]) InPlace() bool { return l.kind == Complex && l.in == l.out && l.frames.Count == 0 }
+
 // Blocks returns how many blocks of lines, the units of Run, so many lines have.
 func Blocks[T Float](lines int) int { return (lines + Lanes[T]() - 1) / Lanes[T]() }
 
