@@ -588,6 +588,47 @@ next:
 	VZEROUPPER
 	RET
 
+// func spreadAVX512F32(x *float32, m int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·spreadAVX512F32(SB), NOSPLIT, $0-16
+	MOVQ   x+0(FP), AX
+	MOVQ   m+8(FP), CX
+	VXORPS Z0, Z0, Z0
+
+row:
+	VPMOVZXDQ 64(AX), Z0
+	VPMOVZXDQ 96(AX), Z1
+	VMOVUPS   Z0, (AX)
+	VMOVUPS   Z1, 64(AX)
+	ADDQ      $0x00000080, AX
+	DECQ      CX
+	JNZ       row
+	VZEROUPPER
+	RET
+
+// func oppositeAVX512F32(dst *float32, src *float32, conj *float32, m int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·oppositeAVX512F32(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    m+24(FP), DX
+	MOVQ    conj+16(FP), BX
+	VMOVUPS (BX), Z0
+
+row:
+	VMOVUPS (CX), Z1
+	VXORPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)
+	VMOVUPS 64(CX), Z1
+	VXORPS  Z0, Z1, Z1
+	VMOVUPS Z1, 64(AX)
+	ADDQ    $0x00000080, AX
+	SUBQ    $0x00000080, CX
+	DECQ    DX
+	JNZ     row
+	VZEROUPPER
+	RET
+
 // func pass3AVX512F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, m int, row int)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·pass3AVX512F32(SB), NOSPLIT, $0-56
@@ -1862,6 +1903,57 @@ next:
 	VZEROUPPER
 	RET
 
+// func spreadAVX2F32(x *float32, m int)
+// Requires: AVX, AVX2
+TEXT ·spreadAVX2F32(SB), NOSPLIT, $0-16
+	MOVQ   x+0(FP), AX
+	MOVQ   m+8(FP), CX
+	VXORPS Y0, Y0, Y0
+
+row:
+	VPMOVZXDQ 64(AX), Y0
+	VPMOVZXDQ 80(AX), Y1
+	VPMOVZXDQ 96(AX), Y2
+	VPMOVZXDQ 112(AX), Y3
+	VMOVUPS   Y0, (AX)
+	VMOVUPS   Y1, 32(AX)
+	VMOVUPS   Y2, 64(AX)
+	VMOVUPS   Y3, 96(AX)
+	ADDQ      $0x00000080, AX
+	DECQ      CX
+	JNZ       row
+	VZEROUPPER
+	RET
+
+// func oppositeAVX2F32(dst *float32, src *float32, conj *float32, m int)
+// Requires: AVX
+TEXT ·oppositeAVX2F32(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    m+24(FP), DX
+	MOVQ    conj+16(FP), BX
+	VMOVUPS (BX), Y0
+
+row:
+	VMOVUPS (CX), Y1
+	VXORPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMOVUPS 32(CX), Y1
+	VXORPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS 64(CX), Y1
+	VXORPS  Y0, Y1, Y1
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS 96(CX), Y1
+	VXORPS  Y0, Y1, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, AX
+	SUBQ    $0x00000080, CX
+	DECQ    DX
+	JNZ     row
+	VZEROUPPER
+	RET
+
 // func pass3AVX2F32(dst *float32, src *float32, tw *float32, sign *float32, cs *float32, m int, row int)
 // Requires: AVX, FMA3
 TEXT ·pass3AVX2F32(SB), NOSPLIT, $0-56
@@ -3067,6 +3159,53 @@ next:
 	ADDQ            $0x40, DX
 	DECQ            BX
 	JNZ             next
+	VZEROUPPER
+	RET
+
+// func spreadAVX512F64(x *float64, m int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·spreadAVX512F64(SB), NOSPLIT, $0-16
+	MOVQ   x+0(FP), AX
+	MOVQ   m+8(FP), CX
+	VXORPD Z0, Z0, Z0
+
+row:
+	VBROADCASTF64X4 64(AX), Z1
+	VSHUFF64X2      $0x50, Z1, Z1, Z1
+	VPERMILPD       $0xcc, Z1, Z1
+	VUNPCKLPD       Z0, Z1, Z1
+	VBROADCASTF64X4 96(AX), Z2
+	VSHUFF64X2      $0x50, Z2, Z2, Z2
+	VPERMILPD       $0xcc, Z2, Z2
+	VUNPCKLPD       Z0, Z2, Z2
+	VMOVUPD         Z1, (AX)
+	VMOVUPD         Z2, 64(AX)
+	ADDQ            $0x00000080, AX
+	DECQ            CX
+	JNZ             row
+	VZEROUPPER
+	RET
+
+// func oppositeAVX512F64(dst *float64, src *float64, conj *float64, m int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·oppositeAVX512F64(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    m+24(FP), DX
+	MOVQ    conj+16(FP), BX
+	VMOVUPD (BX), Z0
+
+row:
+	VMOVUPD (CX), Z1
+	VXORPD  Z0, Z1, Z1
+	VMOVUPD Z1, (AX)
+	VMOVUPD 64(CX), Z1
+	VXORPD  Z0, Z1, Z1
+	VMOVUPD Z1, 64(AX)
+	ADDQ    $0x00000080, AX
+	SUBQ    $0x00000080, CX
+	DECQ    DX
+	JNZ     row
 	VZEROUPPER
 	RET
 
@@ -4311,6 +4450,65 @@ next:
 	ADDQ           $0x20, DX
 	DECQ           BX
 	JNZ            next
+	VZEROUPPER
+	RET
+
+// func spreadAVX2F64(x *float64, m int)
+// Requires: AVX
+TEXT ·spreadAVX2F64(SB), NOSPLIT, $0-16
+	MOVQ   x+0(FP), AX
+	MOVQ   m+8(FP), CX
+	VXORPD Y0, Y0, Y0
+
+row:
+	VBROADCASTF128 64(AX), Y1
+	VPERMILPD      $0x0c, Y1, Y1
+	VUNPCKLPD      Y0, Y1, Y1
+	VBROADCASTF128 80(AX), Y2
+	VPERMILPD      $0x0c, Y2, Y2
+	VUNPCKLPD      Y0, Y2, Y2
+	VBROADCASTF128 96(AX), Y3
+	VPERMILPD      $0x0c, Y3, Y3
+	VUNPCKLPD      Y0, Y3, Y3
+	VBROADCASTF128 112(AX), Y4
+	VPERMILPD      $0x0c, Y4, Y4
+	VUNPCKLPD      Y0, Y4, Y4
+	VMOVUPD        Y1, (AX)
+	VMOVUPD        Y2, 32(AX)
+	VMOVUPD        Y3, 64(AX)
+	VMOVUPD        Y4, 96(AX)
+	ADDQ           $0x00000080, AX
+	DECQ           CX
+	JNZ            row
+	VZEROUPPER
+	RET
+
+// func oppositeAVX2F64(dst *float64, src *float64, conj *float64, m int)
+// Requires: AVX
+TEXT ·oppositeAVX2F64(SB), NOSPLIT, $0-32
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    m+24(FP), DX
+	MOVQ    conj+16(FP), BX
+	VMOVUPD (BX), Y0
+
+row:
+	VMOVUPD (CX), Y1
+	VXORPD  Y0, Y1, Y1
+	VMOVUPD Y1, (AX)
+	VMOVUPD 32(CX), Y1
+	VXORPD  Y0, Y1, Y1
+	VMOVUPD Y1, 32(AX)
+	VMOVUPD 64(CX), Y1
+	VXORPD  Y0, Y1, Y1
+	VMOVUPD Y1, 64(AX)
+	VMOVUPD 96(CX), Y1
+	VXORPD  Y0, Y1, Y1
+	VMOVUPD Y1, 96(AX)
+	ADDQ    $0x00000080, AX
+	SUBQ    $0x00000080, CX
+	DECQ    DX
+	JNZ     row
 	VZEROUPPER
 	RET
 

@@ -53,9 +53,9 @@ func (l *Lines[T]) loadFrames(a, b, src, window []T, g group) {
 		l.k.window(a[:l.n/2*row], window, row)
 		return
 	}
+	l.k.spread(a[:l.n*row])
 	for j, w := range window[:l.n] {
 		x := a[j*row : (j+1)*row]
-		spread(x)
 		for i := 0; i < row; i += 2 {
 			x[i] *= w
 		}

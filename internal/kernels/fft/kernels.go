@@ -56,6 +56,10 @@ type kernels[T Float] struct {
 	rows, window func(x, tw []T, row int)
 	// products sets rows of dst to those of a times those of w, number by number; w's begin step floats apart.
 	products func(dst, a, w []T, row, step int)
+	// spread makes the second halves of rows the real parts of the whole, and opposite sets rows of dst to the
+	// conjugates of those of src, the last first.
+	spread   func(x []T)
+	opposite func(dst, src, conj []T)
 	// scale multiplies x by a real number.
 	scale func(x []T, f *T)
 	// square transposes blocks of two by two numbers of 16 bytes, see squareAVX. It may be nil.
@@ -90,7 +94,7 @@ type smallPass[T Float] func(dst, src, tw, sign, cs []T, m, row int)
 
 // portable are the kernels in Go.
 func portable[T Float]() *kernels[T] {
-	return &kernels[T]{pass2: pass2[T], pass4: pass4[T], odd: oddPass[T], group: 1, tangle: tangle[T], rows: mulRows[T], products: products[T], window: window[T], scale: scale[T]}
+	return &kernels[T]{pass2: pass2[T], pass4: pass4[T], odd: oddPass[T], group: 1, tangle: tangle[T], rows: mulRows[T], products: products[T], window: window[T], spread: spread[T], opposite: opposite[T], scale: scale[T]}
 }
 
 func pass2[T Float](dst, src, tw []T, m, row int) {
@@ -211,6 +215,24 @@ func window[T Float](x, w []T, row int) {
 	for ; len(x) >= row; x, w = x[row:], w[2:] {
 		for i := 0; i+1 < row; i += 2 {
 			x[i], x[i+1] = x[i]*w[0], x[i+1]*w[1]
+		}
+	}
+}
+
+func spread[T Float](x []T) {
+	for row := rowFloats[T](); len(x) > 0; x = x[row:] {
+		half := x[row/2 : row]
+		for i, v := range half {
+			x[2*i], x[2*i+1] = v, 0
+		}
+	}
+}
+
+func opposite[T Float](dst, src, _ []T) {
+	for row := rowFloats[T](); len(dst) > 0; dst = dst[row:] {
+		from := src[len(dst)-row : len(dst)]
+		for i := 0; i+1 < row; i += 2 {
+			dst[i], dst[i+1] = from[i], -from[i+1]
 		}
 	}
 }

@@ -118,14 +118,6 @@ func (l *Lines[T]) writeReals(dst, a []T, g group) {
 	})
 }
 
-// spread makes the second half of a row the real parts of the whole.
-func spread[T Float](x []T) {
-	half := x[len(x)/2:]
-	for i, v := range half {
-		x[2*i], x[2*i+1] = v, 0
-	}
-}
-
 // gather makes the real parts of a row its first half.
 func gather[T Float](x []T) {
 	for i := range len(x) / 2 {

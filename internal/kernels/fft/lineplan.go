@@ -185,7 +185,9 @@ func (k *kernels[T]) tangleAlong(y, x, tw, conj []T, h *T, m, lo, hi int) {
 func (k *kernels[T]) mirrorAlong(y, conj []T, n int) {
 	h := (n - 1) / 2
 	if k.line == nil || h < k.line.lanes {
-		conjugate(y, n, 2)
+		for j := 1; j <= h; j++ {
+			y[2*(n-j)], y[2*(n-j)+1] = y[2*j], -y[2*j+1]
+		}
 		return
 	}
 	lanes := k.line.lanes

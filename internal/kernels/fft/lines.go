@@ -192,8 +192,8 @@ func (l *Lines[T]) load(a, src []T, g group) {
 		n = (n + 1) / 2
 	default:
 		l.readReals(a, src, g, n)
-		for j := range n {
-			spread(a[j*row : (j+1)*row])
+		if n > 0 {
+			l.k.spread(a[:n*row])
 		}
 	}
 	if want := l.plan.n; n < want {
@@ -223,7 +223,7 @@ func (l *Lines[T]) loadHalf(a, b, src []T, g group) {
 		return
 	}
 	copy(a, b[:half*row])
-	conjugate(a, l.n, row)
+	l.conjugate(a)
 }
 
 // tangle sets rows j and n/2-j of dst by those of src, from j = first on.
@@ -236,12 +236,9 @@ func (l *Lines[T]) tangle(dst, src []T, first int) {
 }
 
 // conjugate sets the rows behind the first half of n to the conjugates of those before.
-func conjugate[T Float](a []T, n, row int) {
-	for j := n/2 + 1; j < n; j++ {
-		to, from := a[j*row:(j+1)*row], a[(n-j)*row:(n-j+1)*row]
-		for i := 0; i+1 < row; i += 2 {
-			to[i], to[i+1] = from[i], -from[i+1]
-		}
+func (l *Lines[T]) conjugate(a []T) {
+	if row, half := rowFloats[T](), (l.n-1)/2; half > 0 {
+		l.k.opposite(a[(l.n-half)*row:l.n*row], a[row:(1+half)*row], l.conj)
 	}
 }
 
@@ -257,7 +254,7 @@ func (l *Lines[T]) finish(y, other, dst []T, g group) {
 		l.plan.k.scale(y[:l.n*row], &l.f)
 	}
 	if l.kind == RealToAll {
-		conjugate(y, l.n, row)
+		l.conjugate(y)
 	}
 	if l.long {
 		l.turn(y, g)

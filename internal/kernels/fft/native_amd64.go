@@ -15,16 +15,16 @@ func available[T Float]() (list []*kernels[T]) {
 	if isa.AVX512() {
 		list = append(list, native[T](
 			&raw[float32]{4, 8, 4, pass2AVX512F32, pass4AVX512F32, pass3AVX512F32, pass5AVX512F32, pass7AVX512F32, oddAVX512F32, tangleAVX512F32, rowsAVX512F32, productsAVX512F32, windowAVX512F32, scaleAVX512F32,
-				pass8AVX512F32, last2AVX512F32, last4AVX512F32, last8AVX512F32, firstAVX512F32, tangleLineAVX512F32, mirrorAVX512F32, realsAVX512F32},
+				pass8AVX512F32, last2AVX512F32, last4AVX512F32, last8AVX512F32, firstAVX512F32, tangleLineAVX512F32, mirrorAVX512F32, realsAVX512F32, spreadAVX512F32, oppositeAVX512F32},
 			&raw[float64]{8, 4, 4, pass2AVX512F64, pass4AVX512F64, pass3AVX512F64, pass5AVX512F64, pass7AVX512F64, oddAVX512F64, tangleAVX512F64, rowsAVX512F64, productsAVX512F64, windowAVX512F64, scaleAVX512F64,
-				pass8AVX512F64, last2AVX512F64, last4AVX512F64, last8AVX512F64, firstAVX512F64, tangleLineAVX512F64, mirrorAVX512F64, realsAVX512F64}))
+				pass8AVX512F64, last2AVX512F64, last4AVX512F64, last8AVX512F64, firstAVX512F64, tangleLineAVX512F64, mirrorAVX512F64, realsAVX512F64, spreadAVX512F64, oppositeAVX512F64}))
 	}
 	if isa.AVX2() {
 		list = append(list, native[T](
 			&raw[float32]{4, 4, 2, pass2AVX2F32, pass4AVX2F32, pass3AVX2F32, pass5AVX2F32, pass7AVX2F32, oddAVX2F32, tangleAVX2F32, rowsAVX2F32, productsAVX2F32, windowAVX2F32, scaleAVX2F32,
-				pass8AVX2F32, last2AVX2F32, last4AVX2F32, last8AVX2F32, firstAVX2F32, tangleLineAVX2F32, mirrorAVX2F32, realsAVX2F32},
+				pass8AVX2F32, last2AVX2F32, last4AVX2F32, last8AVX2F32, firstAVX2F32, tangleLineAVX2F32, mirrorAVX2F32, realsAVX2F32, spreadAVX2F32, oppositeAVX2F32},
 			&raw[float64]{8, 2, 2, pass2AVX2F64, pass4AVX2F64, pass3AVX2F64, pass5AVX2F64, pass7AVX2F64, oddAVX2F64, tangleAVX2F64, rowsAVX2F64, productsAVX2F64, windowAVX2F64, scaleAVX2F64,
-				pass8AVX2F64, last2AVX2F64, last4AVX2F64, last8AVX2F64, firstAVX2F64, tangleLineAVX2F64, mirrorAVX2F64, realsAVX2F64}))
+				pass8AVX2F64, last2AVX2F64, last4AVX2F64, last8AVX2F64, firstAVX2F64, tangleLineAVX2F64, mirrorAVX2F64, realsAVX2F64, spreadAVX2F64, oppositeAVX2F64}))
 	}
 	if len(list) == 2 {
 		list[0].narrow = list[1]
@@ -50,6 +50,8 @@ type raw[T Float] struct {
 	tangleLine          func(up, down, a, b, tw, conj, h *T, count int)
 	mirror              func(dst, src, conj *T, count int)
 	reals               func(dst, x, w *T, count int)
+	spread              func(x *T, m int)
+	opposite            func(dst, src, conj *T, m int)
 }
 
 func native[T Float](f32 *raw[float32], f64 *raw[float64]) *kernels[T] {
@@ -111,6 +113,11 @@ func (r *raw[T]) kernels() *kernels[T] {
 			r.products(&dst[0], &a[0], &w[0], m, row*r.size, step*r.size)
 		},
 		scale:  func(x []T, f *T) { r.scale(&x[0], f, len(x)*r.size) },
+		spread: func(x []T) { r.spread(&x[0], len(x)*r.size/rowBytes) },
+		opposite: func(dst, src, conj []T) {
+			row, n := rowBytes/r.size, len(dst)
+			r.opposite(&dst[0], &src[:n][n-row], &conj[0], n/row)
+		},
 		square: squareAVX,
 	}
 }

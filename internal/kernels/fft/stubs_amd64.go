@@ -54,6 +54,16 @@ func mirrorAVX512F32(dst *float32, src *float32, conj *float32, count int)
 //go:noescape
 func realsAVX512F32(dst *float32, x *float32, w *float32, count int)
 
+// spreadAVX512F32 makes the second halves of m rows of 128 bytes the real parts of the whole.
+//
+//go:noescape
+func spreadAVX512F32(x *float32, m int)
+
+// oppositeAVX512F32 sets m rows of 128 bytes of dst to the conjugates of those of src, of which one is before the other; conj has the sign bits of imaginary parts.
+//
+//go:noescape
+func oppositeAVX512F32(dst *float32, src *float32, conj *float32, m int)
+
 // pass3AVX512F32 does a pass of radix 3 over m blocks of row bytes.
 //
 //go:noescape
@@ -148,6 +158,16 @@ func mirrorAVX2F32(dst *float32, src *float32, conj *float32, count int)
 //
 //go:noescape
 func realsAVX2F32(dst *float32, x *float32, w *float32, count int)
+
+// spreadAVX2F32 makes the second halves of m rows of 128 bytes the real parts of the whole.
+//
+//go:noescape
+func spreadAVX2F32(x *float32, m int)
+
+// oppositeAVX2F32 sets m rows of 128 bytes of dst to the conjugates of those of src, of which one is before the other; conj has the sign bits of imaginary parts.
+//
+//go:noescape
+func oppositeAVX2F32(dst *float32, src *float32, conj *float32, m int)
 
 // pass3AVX2F32 does a pass of radix 3 over m blocks of row bytes.
 //
@@ -244,6 +264,16 @@ func mirrorAVX512F64(dst *float64, src *float64, conj *float64, count int)
 //go:noescape
 func realsAVX512F64(dst *float64, x *float64, w *float64, count int)
 
+// spreadAVX512F64 makes the second halves of m rows of 128 bytes the real parts of the whole.
+//
+//go:noescape
+func spreadAVX512F64(x *float64, m int)
+
+// oppositeAVX512F64 sets m rows of 128 bytes of dst to the conjugates of those of src, of which one is before the other; conj has the sign bits of imaginary parts.
+//
+//go:noescape
+func oppositeAVX512F64(dst *float64, src *float64, conj *float64, m int)
+
 // pass3AVX512F64 does a pass of radix 3 over m blocks of row bytes.
 //
 //go:noescape
@@ -338,6 +368,16 @@ func mirrorAVX2F64(dst *float64, src *float64, conj *float64, count int)
 //
 //go:noescape
 func realsAVX2F64(dst *float64, x *float64, w *float64, count int)
+
+// spreadAVX2F64 makes the second halves of m rows of 128 bytes the real parts of the whole.
+//
+//go:noescape
+func spreadAVX2F64(x *float64, m int)
+
+// oppositeAVX2F64 sets m rows of 128 bytes of dst to the conjugates of those of src, of which one is before the other; conj has the sign bits of imaginary parts.
+//
+//go:noescape
+func oppositeAVX2F64(dst *float64, src *float64, conj *float64, m int)
 
 // pass3AVX2F64 does a pass of radix 3 over m blocks of row bytes.
 //

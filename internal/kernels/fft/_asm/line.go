@@ -358,6 +358,53 @@ func (s *isa) twice(m Mem) reg.VecVirtual {
 	return v
 }
 
+// spread writes the real numbers in the second halves of rows over the rows, as complex ones.
+func (s *isa) spread() {
+	s.text("spread", "makes the second halves of m rows of 128 bytes the real parts of the whole.", "x *%s, m int")
+	const row = 128
+	x, m, zero := param("x"), param("m"), s.vec()
+	s.xor(zero, zero, zero)
+	Label("row")
+	v := make([]reg.VecVirtual, row/s.bytes)
+	for i := range v {
+		from := Mem{Base: x, Disp: row/2 + i*s.bytes/2}
+		if v[i] = s.vec(); s.size == 4 {
+			VPMOVZXDQ(from, v[i])
+		} else {
+			v[i] = s.twice(from)
+			VUNPCKLPD(zero, v[i], v[i])
+		}
+	}
+	for i := range v {
+		s.load(v[i], Mem{Base: x, Disp: i * s.bytes})
+	}
+	ADDQ(U32(row), x)
+	DECQ(m)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// opposite writes conjugates of rows, from the last to the first.
+func (s *isa) opposite() {
+	s.text("opposite", "sets m rows of 128 bytes of dst to the conjugates of those of src, of which one is before the other; conj has the sign bits of imaginary parts.", "dst, src, conj *%s, m int")
+	const row = 128
+	dst, src, m := param("dst"), param("src"), param("m")
+	conj := s.loaded(Mem{Base: param("conj")})
+	Label("row")
+	for i := range row / s.bytes {
+		v := s.loaded(Mem{Base: src, Disp: i * s.bytes})
+		s.xor(conj, v, v)
+		s.load(v, Mem{Base: dst, Disp: i * s.bytes})
+	}
+	ADDQ(U32(row), dst)
+	SUBQ(U32(row), src)
+	DECQ(m)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
 // prefetch brings rows to the second cache.
 func prefetch() {
 	TEXT("prefetchRows", NOSPLIT, "func(p *byte, stride, bytes, rows int)")

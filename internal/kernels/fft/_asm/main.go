@@ -491,6 +491,8 @@ func main() {
 		s.tangleLine()
 		s.mirror()
 		s.reals()
+		s.spread()
+		s.opposite()
 		s.small(3)
 		s.small(5)
 		s.small(7)
