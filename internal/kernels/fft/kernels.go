@@ -3,7 +3,9 @@
 //
 // A row has one element of each of Lanes lines, as complex numbers of two floats. A transform of n
 // elements is a sequence of passes over n rows (Stockham's, whose results are in order), by factors 4,
-// 2 and odd primes; lengths with large primes are convolutions (Bluestein). Sums and products are in
+// 2, 8 and odd primes; lengths with large primes are convolutions (Bluestein). Lines that have whole vectors
+// along them are transformed one at a time instead: after a first pass, whose radix is a vector's numbers,
+// passes are the same with rows of one number. Sums and products are in
 // the elements' own type; the factors are computed in float64.
 package fft
 

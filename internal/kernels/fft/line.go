@@ -5,8 +5,13 @@ import "github.com/loris-ml/loris/internal/kernels/gemm"
 // longestLine is the most numbers of a line that is transformed by itself.
 const longestLine = 1 << 16
 
-// shortestLine is the fewest, below which calls of the passes of each line take too long.
-const shortestLine = 160
+// shortestLine returns the fewest, below which calls of the passes of each line take too long.
+func shortestLine[T Float]() int {
+	if rowFloats[T]() == rowBytes/8 {
+		return 96
+	}
+	return 128
+}
 
 // alongLines returns the size of each buffer of a line, if lines are transformed one at a time, or 0.
 func (l *Lines[T]) alongLines() int {

@@ -23,7 +23,7 @@ func testAlong[T Float](t *testing.T, k *kernels[T], eps float64) {
 		t.Skip("no kernels along lines")
 	}
 	// Vectors that divide a part and ones that do not, of short and of long numbers; each radix; primes, also of halves.
-	for _, n := range []int{320, 336, 360, 512, 1000, 1021, 1024, 1086, 1408, 2042, 2048, 2 * 2048 * 3} {
+	for _, n := range []int{256, 320, 336, 360, 512, 1000, 1021, 1024, 1086, 1408, 2042, 2048, 2 * 2048 * 3} {
 		for _, kind := range []Kind{Complex, RealToHalf, RealToAll, HalfToReal} {
 			checkAlong(t, k, kind, n, 1, 1, 0, eps)
 			checkAlong(t, k, kind, n, 1, 1, 3, eps)

@@ -24,7 +24,7 @@ type lineChirp[T Float] struct {
 func lineOrder[T Float](n int, k *kernels[T]) (_ *kernels[T], order []int) {
 	for ; k != nil && k.line != nil; k = k.narrow {
 		lanes := k.line.lanes
-		if n%lanes != 0 || n < shortestLine {
+		if n%lanes != 0 || n < shortestLine[T]() {
 			continue
 		}
 		factors, ok := factorize(n / lanes)
