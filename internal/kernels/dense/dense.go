@@ -48,7 +48,7 @@ type kernels int
 // use is what the processor can run; tests change it.
 var use = available()[0]
 
-func subtractRows(rows int, c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
+func subtractRows(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, rows, tiles int) {
 	n := 8 * tiles
 	dst, x := unsafe.Slice(c, (rows-1)*ldc+n), unsafe.Slice(b, (k-1)*ldb+n)
 	factors := unsafe.Slice(a, (rows-1)*row+(k-1)*col+1)
@@ -73,13 +73,7 @@ func subtract(c []float64, ldc, rows, cols int, a []float64, row, col int, b []f
 	tiles := (cols + use.cols() - 1) / use.cols()
 	n := tiles * use.cols()
 	_, _, _ = c[(rows-1)*ldc+n-1], a[(rows-1)*row+(k-1)*col], b[(k-1)*ldb+n-1]
-	i := 0
-	for ; i+4 <= rows; i += 4 {
-		use.subtract4(&c[i*ldc], ldc, &a[i*row], row, col, &b[0], ldb, k, tiles)
-	}
-	for ; i < rows; i++ {
-		use.subtract1(&c[i*ldc], ldc, &a[i*row], row, col, &b[0], ldb, k, tiles)
-	}
+	use.subtract(&c[0], ldc, &a[0], row, col, &b[0], ldb, k, rows, tiles)
 }
 
 // Mirror makes a square symmetric by what is above its diagonal, or below it.

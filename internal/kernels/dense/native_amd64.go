@@ -31,26 +31,69 @@ func (s kernels) cols() int {
 	return 8
 }
 
-// subtract4 and subtract1 are subtract of so many rows and of whole tiles.
-func (s kernels) subtract4(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
+// subtract is subtract of whole tiles.
+func (s kernels) subtract(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, rows, tiles int) {
 	switch s {
 	case avx512:
-		subtract4AVX512(c, ldc, a, row, col, b, ldb, k, tiles)
+		subtractAVX512(c, ldc, a, row, col, b, ldb, k, rows, tiles)
 	case avx2:
-		subtract4AVX2(c, ldc, a, row, col, b, ldb, k, tiles)
+		subtractAVX2(c, ldc, a, row, col, b, ldb, k, rows, tiles)
 	default:
-		subtractRows(4, c, ldc, a, row, col, b, ldb, k, tiles)
+		subtractRows(c, ldc, a, row, col, b, ldb, k, rows, tiles)
 	}
 }
 
-func (s kernels) subtract1(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
+// solve is what solve.go says of solveRowsOf.
+func (s kernels) solve(by divisors, t, x *float64, step, tiles int) {
+	switch {
+	case s == avx512 && by == units:
+		solveUnitAVX512(t, x, step, tiles)
+	case s == avx512 && by == inverses:
+		solveQuotientAVX512(t, x, step, tiles)
+	case s == avx512:
+		solveDivideAVX512(t, x, step, tiles)
+	case s == avx2 && by == units:
+		solveUnitAVX2(t, x, step, 2*tiles)
+	case s == avx2 && by == inverses:
+		solveQuotientAVX2(t, x, step, 2*tiles)
+	case s == avx2:
+		solveDivideAVX2(t, x, step, 2*tiles)
+	default:
+		solveRowsOf(by, t, x, step, tiles)
+	}
+}
+
+// quotientsBy, greatest and exchange are what panel.go says of quotientsByOf, greatestOf and exchanged.
+func (s kernels) quotientsBy(dst, src *float64, by, inverse float64, blocks int) {
 	switch s {
 	case avx512:
-		subtract1AVX512(c, ldc, a, row, col, b, ldb, k, tiles)
+		quotientsByAVX512(dst, src, by, inverse, blocks)
 	case avx2:
-		subtract1AVX2(c, ldc, a, row, col, b, ldb, k, tiles)
+		quotientsByAVX2(dst, src, by, inverse, blocks)
 	default:
-		subtractRows(1, c, ldc, a, row, col, b, ldb, k, tiles)
+		quotientsByOf(dst, src, by, inverse, blocks)
+	}
+}
+
+func (s kernels) greatest(x *float64, blocks int) float64 {
+	switch s {
+	case avx512:
+		return greatestAVX512(x, blocks)
+	case avx2:
+		return greatestAVX2(x, blocks)
+	default:
+		return greatestOf(x, blocks)
+	}
+}
+
+func (s kernels) exchange(x, y *float64, blocks int) {
+	switch s {
+	case avx512:
+		exchangeAVX512(x, y, blocks)
+	case avx2:
+		exchangeAVX2(x, y, blocks)
+	default:
+		exchanged(x, y, blocks)
 	}
 }
 

@@ -10,14 +10,22 @@ func available() []kernels { return []kernels{portable} }
 // cols is how many columns of a tile there are.
 func (kernels) cols() int { return 8 }
 
-// subtract4 and subtract1 are subtract of so many rows and of whole tiles.
-func (kernels) subtract4(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
-	subtractRows(4, c, ldc, a, row, col, b, ldb, k, tiles)
+// subtract is subtract of whole tiles.
+func (kernels) subtract(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, rows, tiles int) {
+	subtractRows(c, ldc, a, row, col, b, ldb, k, rows, tiles)
 }
 
-func (kernels) subtract1(c *float64, ldc int, a *float64, row, col int, b *float64, ldb, k, tiles int) {
-	subtractRows(1, c, ldc, a, row, col, b, ldb, k, tiles)
+// solve is what solve.go says of solveRowsOf.
+func (kernels) solve(by divisors, t, x *float64, step, tiles int) { solveRowsOf(by, t, x, step, tiles) }
+
+// quotientsBy, greatest and exchange are what panel.go says of quotientsByOf, greatestOf and exchanged.
+func (kernels) quotientsBy(dst, src *float64, by, inverse float64, blocks int) {
+	quotientsByOf(dst, src, by, inverse, blocks)
 }
+
+func (kernels) greatest(x *float64, blocks int) float64 { return greatestOf(x, blocks) }
+
+func (kernels) exchange(x, y *float64, blocks int) { exchanged(x, y, blocks) }
 
 // dots4 and dots1 are dots of so many rows and of whole blocks of lanes.
 func (kernels) dots4(y, a *float64, lda int, x *float64, blocks int) {

@@ -6,6 +6,9 @@ import "github.com/loris-ml/loris/internal/parallel"
 // hundred rows, but little of the time of larger matrices.
 const mostKept = 1 << 17
 
+// shortRow is how long a row is at least whose room is worth a place of the cache.
+const shortRow = 128
+
 // Room is memory for matrices, and for what is computed on the way, until Reset. A nil one makes memory anew. It
 // isn't safe for concurrent use.
 type Room struct {
@@ -25,15 +28,25 @@ func (r *Room) Reset() {
 	r.taken, r.asked = 0, 0
 }
 
+// strideOf returns the elements of whole blocks. Those of long rows are an odd number of blocks, so that one column's
+// lines of rows that follow one another fall in different places of the cache.
+func strideOf(cols int) int {
+	n := start(cols + block - 1)
+	if n >= shortRow && n/block%2 == 0 {
+		n += block
+	}
+	return n
+}
+
 // New returns a matrix of zeros.
 func (r *Room) New(rows, cols int) *Matrix {
-	stride := start(cols + block - 1)
+	stride := strideOf(cols)
 	return &Matrix{Data: r.zeros(rows * stride), Rows: rows, Cols: cols, Stride: stride, room: r}
 }
 
 // From returns a matrix with the elements of x, one row after the other.
 func (r *Room) From(x []float64, rows, cols int) *Matrix {
-	stride := start(cols + block - 1)
+	stride := strideOf(cols)
 	m := &Matrix{Data: r.take(rows * stride), Rows: rows, Cols: cols, Stride: stride, room: r}
 	for i := range rows {
 		row := m.Data[i*stride:][:stride]

@@ -37,6 +37,10 @@ func SmallLU(a []float64, rows, cols int, pivots []int) {
 // SwapRows exchanges two rows of a matrix whose rows adjoin.
 func SwapRows(a []float64, cols, i, j int) {
 	x, y := a[i*cols:][:cols], a[j*cols:][:cols]
+	if whole := cols / lanes; whole > 1 {
+		use.exchange(&x[0], &y[0], whole)
+		x, y = x[whole*lanes:], y[whole*lanes:]
+	}
 	for k, v := range x {
 		x[k], y[k] = y[k], v
 	}
@@ -51,7 +55,7 @@ func less(to, from []float64, f float64) {
 }
 
 // SmallSolve is Solve of a triangle of n rows and a right side of cols columns whose rows adjoin. Element i, k
-// of the triangle is at i*row + k*col.
+// of the triangle is at i*row + k*col. Products are taken in the order in which the solution is known.
 func SmallSolve(t []float64, n, row, col int, x []float64, cols int, upper, unit bool) {
 	for c := range n {
 		i, first, last := c, 0, c
@@ -60,10 +64,13 @@ func SmallSolve(t []float64, n, row, col int, x []float64, cols int, upper, unit
 			first, last = i+1, n
 		}
 		if cols == 1 {
-			sum, at := x[i], i*row+first*col
-			for _, v := range x[first:last] {
-				sum = math.FMA(-t[at], v, sum)
-				at += col
+			sum := x[i]
+			for c := range last - first {
+				k := first + c
+				if upper {
+					k = last - 1 - c
+				}
+				sum = math.FMA(-t[i*row+k*col], x[k], sum)
 			}
 			if !unit {
 				sum /= t[i*(row+col)]
@@ -72,7 +79,11 @@ func SmallSolve(t []float64, n, row, col int, x []float64, cols int, upper, unit
 			continue
 		}
 		to := x[i*cols:][:cols]
-		for k := first; k < last; k++ {
+		for c := range last - first {
+			k := first + c
+			if upper {
+				k = last - 1 - c
+			}
 			less(to, x[k*cols:][:cols], t[i*row+k*col])
 		}
 		if d := t[i*(row+col)]; !unit {

@@ -4,15 +4,40 @@
 
 package dense
 
-// subtract4AVX512 is subtract of 4 rows and 16·tiles columns.
+// subtractAVX512 is subtract of so many rows and 16·tiles columns.
 //
 //go:noescape
-func subtract4AVX512(c *float64, ldc int, a *float64, row int, col int, b *float64, ldb int, k int, tiles int)
+func subtractAVX512(c *float64, ldc int, a *float64, row int, col int, b *float64, ldb int, k int, rows int, tiles int)
 
-// subtract1AVX512 is subtract of 1 rows and 16·tiles columns.
+// solveUnitAVX512 is solve of 16·count columns.
 //
 //go:noescape
-func subtract1AVX512(c *float64, ldc int, a *float64, row int, col int, b *float64, ldb int, k int, tiles int)
+func solveUnitAVX512(t *float64, x *float64, step int, count int)
+
+// solveQuotientAVX512 is solve of 16·count columns.
+//
+//go:noescape
+func solveQuotientAVX512(t *float64, x *float64, step int, count int)
+
+// solveDivideAVX512 is solve of 16·count columns.
+//
+//go:noescape
+func solveDivideAVX512(t *float64, x *float64, step int, count int)
+
+// quotientsByAVX512 divides 8·blocks numbers.
+//
+//go:noescape
+func quotientsByAVX512(dst *float64, src *float64, by float64, inverse float64, blocks int)
+
+// greatestAVX512 is greatestOf of 8·blocks numbers.
+//
+//go:noescape
+func greatestAVX512(x *float64, blocks int) float64
+
+// exchangeAVX512 exchanges two rows of 8·blocks numbers.
+//
+//go:noescape
+func exchangeAVX512(x *float64, y *float64, blocks int)
 
 // dots4AVX512 is dots of 4 rows and 8·blocks columns.
 //
@@ -69,15 +94,40 @@ func widenAVX512(dst *float64, src *float32, blocks int)
 //go:noescape
 func narrowAVX512(dst *float32, src *float64, blocks int)
 
-// subtract4AVX2 is subtract of 4 rows and 8·tiles columns.
+// subtractAVX2 is subtract of so many rows and 8·tiles columns.
 //
 //go:noescape
-func subtract4AVX2(c *float64, ldc int, a *float64, row int, col int, b *float64, ldb int, k int, tiles int)
+func subtractAVX2(c *float64, ldc int, a *float64, row int, col int, b *float64, ldb int, k int, rows int, tiles int)
 
-// subtract1AVX2 is subtract of 1 rows and 8·tiles columns.
+// solveUnitAVX2 is solve of 4·count columns.
 //
 //go:noescape
-func subtract1AVX2(c *float64, ldc int, a *float64, row int, col int, b *float64, ldb int, k int, tiles int)
+func solveUnitAVX2(t *float64, x *float64, step int, count int)
+
+// solveQuotientAVX2 is solve of 4·count columns.
+//
+//go:noescape
+func solveQuotientAVX2(t *float64, x *float64, step int, count int)
+
+// solveDivideAVX2 is solve of 4·count columns.
+//
+//go:noescape
+func solveDivideAVX2(t *float64, x *float64, step int, count int)
+
+// quotientsByAVX2 divides 8·blocks numbers.
+//
+//go:noescape
+func quotientsByAVX2(dst *float64, src *float64, by float64, inverse float64, blocks int)
+
+// greatestAVX2 is greatestOf of 8·blocks numbers.
+//
+//go:noescape
+func greatestAVX2(x *float64, blocks int) float64
+
+// exchangeAVX2 exchanges two rows of 8·blocks numbers.
+//
+//go:noescape
+func exchangeAVX2(x *float64, y *float64, blocks int)
 
 // dots4AVX2 is dots of 4 rows and 8·blocks columns.
 //

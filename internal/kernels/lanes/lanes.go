@@ -115,16 +115,15 @@ func solve(t []float64, n, row, col int, x []float64, count, width, across int, 
 	}
 	_, _ = t[((n-1)*(row+col)+1)*Width-1], x[n*count*Width-1]
 	for c := range n {
-		i, first := c, 0
+		i, first, back := c, 0, 1
 		if upper {
-			i = n - 1 - c
-			first = min(i+1, n-1) // with nothing behind it for the last
+			i, first, back = n-1-c, n-1, -1
 		}
 		var d *float64
 		if !unit {
 			d = &t[i*(row+col)*Width]
 		}
-		use.reduce(&x[i*width*Width], count, across, &t[(i*row+first*col)*Width], col, &x[first*width*Width], width, c, d)
+		use.reduce(&x[i*width*Width], count, across, &t[(i*row+first*col)*Width], back*col, &x[first*width*Width], back*width, c, d)
 	}
 }
 

@@ -8,14 +8,20 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// broadcast returns a parameter in all lanes.
-func (s *isa) broadcast(name string) reg.VecVirtual {
-	x, err := Param(name).Resolve()
+// parameter returns where a parameter is. To load a number from it by an instruction without a vector prefix takes
+// hundreds of cycles where registers have been vectors of 64 bytes.
+func parameter(name string) Mem {
+	p, err := Param(name).Resolve()
 	if err != nil {
 		panic(err)
 	}
+	return p.Addr
+}
+
+// broadcast returns a parameter in all lanes.
+func (s *isa) broadcast(name string) reg.VecVirtual {
 	v := s.vec()
-	VBROADCASTSD(x.Addr, v)
+	VBROADCASTSD(parameter(name), v)
 	return v
 }
 
@@ -24,6 +30,15 @@ func (s *isa) ones() reg.VecVirtual {
 	v, bits := s.vec(), GP64()
 	MOVQ(U64(0x3FF0000000000000), bits)
 	x := XMM()
+	VMOVQ(bits, x)
+	VBROADCASTSD(x, v)
+	return v
+}
+
+// sizes returns the bits of a number's size in all lanes.
+func (s *isa) sizes() reg.VecVirtual {
+	v, bits, x := s.vec(), GP64(), XMM()
+	MOVQ(U64(0x7FFFFFFFFFFFFFFF), bits)
 	VMOVQ(bits, x)
 	VBROADCASTSD(x, v)
 	return v
@@ -54,11 +69,7 @@ func (s *isa) sums() {
 	p := pointers("d", "z", "x", "sums", "blocks")
 	d, z, x, out, n := p[0], p[1], p[2], p[3], p[4]
 	origin, offset, one := s.broadcast("origin"), s.broadcast("offset"), s.ones()
-	sign := s.vec()
-	bits, b := GP64(), XMM()
-	MOVQ(U64(0x7FFFFFFFFFFFFFFF), bits)
-	VMOVQ(bits, b)
-	VBROADCASTSD(b, sign)
+	sign := s.sizes()
 	across := lanes * 8 / s.bytes
 	acc := make([][]reg.VecVirtual, 3)
 	for i := range acc {
