@@ -33,6 +33,9 @@ func (m *Matrix) Transposed() *Matrix {
 	return t
 }
 
+// Transpose makes dst the columns of src, which has so many rows and columns.
+func Transpose(dst, src []float64, rows, cols int) { gemm.Transpose(dst, rows, src, cols, rows, cols) }
+
 func (m *Matrix) row(i int) []float64 { return m.Data[i*m.Stride:][:m.Cols] }
 
 // Row returns the elements of a row.

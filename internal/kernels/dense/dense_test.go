@@ -236,7 +236,7 @@ func TestExp(t *testing.T) {
 					one.at(i, i)[0] = 1
 					trace += a.at(i, i)[0]
 				}
-				e := Exp(a)
+				e := Exp(a, false)
 				f := copied(e)
 				LU(f, make([]int, n))
 				for i := range n {
@@ -246,7 +246,7 @@ func TestExp(t *testing.T) {
 					t.Errorf("%d of norm %v: the determinant is e to %v, want %v", n, size, log, trace)
 				}
 				if size <= 4 {
-					near(t, fmt.Sprint(n, size), multiplied(e, Exp(minus)), one)
+					near(t, fmt.Sprint(n, size), multiplied(e, Exp(minus, false)), one)
 				}
 				all = append(all, e.Data)
 			}
@@ -255,7 +255,7 @@ func TestExp(t *testing.T) {
 	})
 	a := newMatrix(2, 2)
 	a.Data[0] = math.Inf(1)
-	if e := Exp(a); e.Data[0] == e.Data[0] {
+	if e := Exp(a, false); e.Data[0] == e.Data[0] {
 		t.Errorf("of infinity: %v", e.Data[0])
 	}
 }
@@ -300,4 +300,38 @@ func TestLargeProducts(t *testing.T) {
 		}
 		want = got
 	}
+}
+
+// TestExpOfSlope holds the exponential of a matrix of two blocks to that of one that isn't quite of that form.
+func TestExpOfSlope(t *testing.T) {
+	eachKernel(t, func(t *testing.T) (all [][]float64) {
+		for _, n := range []int{17, 40} {
+			for _, size := range []float64{0.01, 0.2, 0.9, 2, 5, 20} {
+				a := random(2*n, 2*n)
+				for i := range n {
+					clear(a.row(n + i)[:n])
+					copy(a.row(n + i)[n:], a.row(i))
+				}
+				for i, norm := 0, a.norm(); i < len(a.Data); i++ {
+					a.Data[i] *= size / norm
+				}
+				if _, is := a.dual(); !is {
+					t.Fatal("the form is not seen")
+				}
+				e, singles := Exp(a, false), Exp(a, true)
+				a.at(2*n-1, 0)[0] = 1e-300
+				if _, is := a.dual(); is {
+					t.Fatal("the form is seen where it is not")
+				}
+				near(t, fmt.Sprint(n, size), e, Exp(a, false))
+				for i, v := range singles.Data {
+					if math.Abs(v-e.Data[i]) > 0x1p-27*e.norm() {
+						t.Fatalf("%d, %v: element %d to be rounded is %v, want %v", n, size, i, v, e.Data[i])
+					}
+				}
+				all = append(all, e.Data, singles.Data)
+			}
+		}
+		return all
+	})
 }

@@ -4,7 +4,7 @@ import "github.com/loris-ml/loris/internal/parallel"
 
 // mostKept is how many numbers a Room keeps: clearing and collecting new memory takes as long as factoring some
 // hundred rows, but little of the time of larger matrices.
-const mostKept = 1 << 17
+const mostKept = 1 << 19
 
 // shortRow is how long a row is at least whose room is worth a place of the cache.
 const shortRow = 128

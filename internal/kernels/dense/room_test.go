@@ -32,7 +32,7 @@ var inRooms = map[string]func(r *Room, x []float64, n int) []float64{
 		MultiplyQ(m, tau, q, true)
 		return append(m.Data, q.Data...)
 	},
-	"Exp":      func(r *Room, x []float64, n int) []float64 { return Exp(r.From(x, n, n)).Data },
+	"Exp":      func(r *Room, x []float64, n int) []float64 { return Exp(r.From(x, n, n), false).Data },
 	"Singular": func(r *Room, x []float64, n int) []float64 { return decomposed(Singular(r.From(x, n, n), true, true)) },
 	"Singular values": func(r *Room, x []float64, n int) []float64 {
 		return decomposed(Singular(r.From(x, n, n), false, false))

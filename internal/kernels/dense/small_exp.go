@@ -3,7 +3,7 @@ package dense
 import "math"
 
 // SmallExp makes dst what Exp gives for n×n elements; rows adjoin.
-func (r *Room) SmallExp(dst, a []float64, n int) {
+func (r *Room) SmallExp(dst, a []float64, n int, singles bool) {
 	var norm float64
 	for j := range n {
 		var sum float64
@@ -12,7 +12,7 @@ func (r *Room) SmallExp(dst, a []float64, n int) {
 		}
 		norm = max(norm, sum)
 	}
-	degree, halvings, ok := approximation(norm)
+	degree, halvings, ok := exponentsFor(singles).approximation(norm)
 	if !ok {
 		for i := range dst {
 			dst[i] = math.NaN()

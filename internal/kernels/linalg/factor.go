@@ -405,13 +405,13 @@ func identity(x []float64, m, n int) {
 }
 
 func exponential(a ir.Args) kernel {
-	n := a.In[0].Dim(-1)
+	n, singles := a.In[0].Dim(-1), a.In[0].DType() != ir.F64
 	return func(room *dense.Room, in, out [][]float64) error {
 		if n <= dense.Small {
-			room.SmallExp(out[0], in[0], n)
+			room.SmallExp(out[0], in[0], n, singles)
 		} else {
 			m := room.From(in[0], n, n)
-			dense.Exp(m).To(out[0])
+			dense.Exp(m, singles).To(out[0])
 		}
 		return nil
 	}

@@ -86,6 +86,10 @@ func exchange(x []float64, cols, i int, pivot float64, n int) error {
 
 // transpose makes dst the columns of src, which has so many rows and columns.
 func transpose(dst, src []float64, rows, cols int) {
+	if rows > dense.Small && cols > dense.Small {
+		dense.Transpose(dst, src, rows, cols)
+		return
+	}
 	for i := range rows {
 		for j, v := range src[i*cols:][:cols] {
 			dst[j*rows+i] = v
