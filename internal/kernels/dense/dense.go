@@ -26,6 +26,13 @@ func (m *Matrix) To(x []float64) {
 	}
 }
 
+// ToSingles is To in float32.
+func (m *Matrix) ToSingles(x []float32) {
+	for i := range m.Rows {
+		Narrow(x[i*m.Cols:(i+1)*m.Cols], m.row(i))
+	}
+}
+
 // Transposed returns a copy with rows and columns exchanged.
 func (m *Matrix) Transposed() *Matrix {
 	t := m.room.New(m.Cols, m.Rows)
@@ -33,13 +40,17 @@ func (m *Matrix) Transposed() *Matrix {
 	return t
 }
 
-// Transpose makes dst the columns of src, which has so many rows and columns.
-func Transpose(dst, src []float64, rows, cols int) { gemm.Transpose(dst, rows, src, cols, rows, cols) }
-
 func (m *Matrix) row(i int) []float64 { return m.Data[i*m.Stride:][:m.Cols] }
 
 // Row returns the elements of a row.
 func (m *Matrix) Row(i int) []float64 { return m.row(i) }
+
+// SwapRows exchanges two rows.
+func (m *Matrix) SwapRows(i, j int) {
+	if i != j {
+		SwapRows(m.Data, m.Stride, i, j)
+	}
+}
 
 // at returns what begins with an element.
 func (m *Matrix) at(i, j int) []float64 { return m.Data[i*m.Stride+j:] }

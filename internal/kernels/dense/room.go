@@ -4,7 +4,7 @@ import "github.com/loris-ml/loris/internal/parallel"
 
 // mostKept is how many numbers a Room keeps: clearing and collecting new memory takes as long as factoring some
 // hundred rows, but little of the time of larger matrices.
-const mostKept = 1 << 19
+const mostKept = 1 << 21
 
 // shortRow is how long a row is at least whose room is worth a place of the cache.
 const shortRow = 128
@@ -46,12 +46,28 @@ func (r *Room) New(rows, cols int) *Matrix {
 
 // From returns a matrix with the elements of x, one row after the other.
 func (r *Room) From(x []float64, rows, cols int) *Matrix {
+	m := r.unset(rows, cols)
+	for i := range rows {
+		copy(m.row(i), x[i*cols:(i+1)*cols])
+	}
+	return m
+}
+
+// FromSingles is From of float32.
+func (r *Room) FromSingles(x []float32, rows, cols int) *Matrix {
+	m := r.unset(rows, cols)
+	for i := range rows {
+		Widen(m.row(i), x[i*cols:(i+1)*cols])
+	}
+	return m
+}
+
+// unset returns a matrix whose room alone is zeros.
+func (r *Room) unset(rows, cols int) *Matrix {
 	stride := strideOf(cols)
 	m := &Matrix{Data: r.take(rows * stride), Rows: rows, Cols: cols, Stride: stride, room: r}
 	for i := range rows {
-		row := m.Data[i*stride:][:stride]
-		copy(row, x[i*cols:(i+1)*cols])
-		clear(row[cols:])
+		clear(m.Data[i*stride+cols : (i+1)*stride])
 	}
 	return m
 }

@@ -2,6 +2,9 @@ package dense
 
 import "math"
 
+// SmallExponent is the number of rows and columns up to which SmallExp takes less time than Exp.
+const SmallExponent = Small / 2
+
 // SmallExp makes dst what Exp gives for n×n elements; rows adjoin.
 func (r *Room) SmallExp(dst, a []float64, n int, singles bool) {
 	var norm float64

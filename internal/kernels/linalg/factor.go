@@ -13,19 +13,19 @@ var errNotConverged = errors.New("the algorithm failed to converge because the i
 	"too many repeated values")
 
 var families = map[ir.Op]family{
-	aten.LinalgCholeskyEx:         {core: []int{2}, make: cholesky, group: choleskyGroup},
-	aten.LinalgLUFactorEx:         {core: []int{2}, make: factor, group: factorGroup},
+	aten.LinalgCholeskyEx:         {core: []int{2}, make: cholesky, large: choleskyLarge, group: choleskyGroup},
+	aten.LinalgLUFactorEx:         {core: []int{2}, make: factor, large: factorLarge, group: factorGroup},
 	aten.LUUnpack:                 {core: []int{2, 1}, move: unpack, cost: unpackCost},
-	aten.LinalgLUSolve:            {core: []int{2, 1, 2}, make: solveFactored, group: solveFactoredGroup, cost: solveCost},
-	aten.LinalgDet:                {core: []int{2}, make: determinant, group: determinantGroup, room: determinantRoom, vectors: true},
-	aten.LinalgSolveTriangular:    {core: []int{2, 2}, make: solveTriangular, group: solveTriangularGroup, room: solveTriangularRoom},
+	aten.LinalgLUSolve:            {core: []int{2, 1, 2}, make: solveFactored, large: solveFactoredLarge, group: solveFactoredGroup, cost: solveCost},
+	aten.LinalgDet:                {core: []int{2}, make: determinant, large: determinantLarge, group: determinantGroup, room: determinantRoom, vectors: true},
+	aten.LinalgSolveTriangular:    {core: []int{2, 2}, make: solveTriangular, large: solveTriangularLarge, group: solveTriangularGroup, room: solveTriangularRoom},
 	aten.Geqrf:                    {core: []int{2}, make: reflect},
 	aten.LinalgHouseholderProduct: {core: []int{2, 1}, make: product},
 	aten.Ormqr:                    {core: []int{2, 1, 2}, make: applyProduct},
-	aten.LinalgEigh:               {core: []int{2}, make: symmetric, room: symmetricRoom, vectors: true},
+	aten.LinalgEigh:               {core: []int{2}, make: symmetric, large: symmetricLarge, room: symmetricRoom, vectors: true},
 	aten.LinalgEig:                {core: []int{2}, make: general, vectors: true},
 	aten.LinalgSVD:                {core: []int{2}, make: singular, room: singularRoom, vectors: true},
-	aten.LinalgMatrixExp:          {core: []int{2}, make: exponential},
+	aten.LinalgMatrixExp:          {core: []int{2}, make: exponential, large: exponentialLarge},
 	aten.FftLine: {core: []int{1}, make: transform, cost: func(a ir.Args) float64 {
 		return 40 * float64(a.In[0].Dim(-1))
 	}},
@@ -36,32 +36,24 @@ func sizes(v ir.Value) (m, n int) { return v.Dim(-2), v.Dim(-1) }
 
 func cholesky(a ir.Args) kernel {
 	n, upper, check := a.In[0].Dim(-1), a.Bool("upper"), a.Bool("check_errors")
-	return func(room *dense.Room, in, out [][]float64) error {
-		order := choleskyInto(room, out[0], in[0], n, upper)
+	return func(_ *dense.Room, in, out [][]float64) error {
+		order := choleskyInto(out[0], in[0], n, upper)
 		out[1][0] = float64(order)
-		if order != 0 && check {
-			return fmt.Errorf("the factorization could not be completed because the input is not positive-definite "+
-				"(the leading minor of order %d is not positive-definite)", order)
-		}
-		return nil
+		return notDefinite(order, check)
 	}
 }
 
-// choleskyInto makes l the factor of n×n elements, of which one triangle counts.
-func choleskyInto(room *dense.Room, l, x []float64, n int, upper bool) (order int) {
-	if n > dense.Small {
-		m := room.From(x, n, n)
-		f := m
-		if upper {
-			f = f.Transposed()
-		}
-		order = dense.Cholesky(f)
-		if upper {
-			f = f.Transposed()
-		}
-		f.To(l)
-		return order
+// notDefinite returns the error of a leading minor that has no factor, if errors are checked.
+func notDefinite(order int, check bool) error {
+	if order == 0 || !check {
+		return nil
 	}
+	return fmt.Errorf("the factorization could not be completed because the input is not positive-definite "+
+		"(the leading minor of order %d is not positive-definite)", order)
+}
+
+// choleskyInto makes l the factor of n×n elements, of which one triangle counts.
+func choleskyInto(l, x []float64, n int, upper bool) (order int) {
 	var few [dense.Small * dense.Small]float64
 	lower := few[:n*n]
 	for i := range n {
@@ -85,21 +77,27 @@ func choleskyInto(room *dense.Room, l, x []float64, n int, upper bool) (order in
 func factor(a ir.Args) kernel {
 	m, n := sizes(a.In[0])
 	check := a.Bool("check_errors")
-	return func(room *dense.Room, in, out [][]float64) error {
+	return func(_ *dense.Room, in, out [][]float64) error {
 		lu := out[0]
 		var few [dense.Small]int
-		pivots := factorInto(room, lu, in[0], m, n, few[:])
-		for i, p := range pivots {
+		zero := 0
+		for i, p := range factorInto(lu, in[0], m, n, few[:]) {
 			out[1][i] = float64(p + 1)
-			if lu[i*n+i] == 0 && out[2][0] == 0 {
-				out[2][0] = float64(i + 1)
+			if lu[i*n+i] == 0 && zero == 0 {
+				zero = i + 1
 			}
 		}
-		if check && out[2][0] != 0 {
-			return fmt.Errorf("the diagonal element %v of U is zero: the matrix is singular", out[2][0])
-		}
+		out[2][0] = float64(zero)
+		return singularError(zero, check)
+	}
+}
+
+// singularError returns the error of a pivot that is zero, if there is one, counted from 1, and errors are checked.
+func singularError(zero int, check bool) error {
+	if zero == 0 || !check {
 		return nil
 	}
+	return fmt.Errorf("the diagonal element %v of U is zero: the matrix is singular", zero)
 }
 
 // smallTriangle says whether a triangle and its right sides are small.
@@ -121,36 +119,32 @@ func solveTriangularRoom(a ir.Args) int {
 	return m * n
 }
 
+// vectorSides says whether the right sides of a triangle are one column, or one row.
+func vectorSides(a ir.Args) bool {
+	m, n := sizes(a.In[1])
+	if a.Bool("left") {
+		return n == 1
+	}
+	return m == 1
+}
+
 func solveTriangular(a ir.Args) kernel {
 	m, n := sizes(a.In[1])
 	upper, left, unit := a.Bool("upper"), a.Bool("left"), a.Bool("unitriangular")
 	rank, small := a.In[0].Dim(-1), smallTriangle(a)
-	return func(room *dense.Room, in, out [][]float64) error {
+	return func(_ *dense.Room, in, out [][]float64) error {
 		switch {
-		case small && left:
+		case !small: // then a row is a column
+			copy(out[0], in[1])
+			dense.SolveVector(in[0], rank, out[0], upper, unit, !left)
+		case left:
 			copy(out[0], in[1])
 			dense.SmallSolve(in[0], rank, rank, 1, out[0], n, upper, unit)
-			return nil
-		case small: // x·t = b is tᵀ·xᵀ = bᵀ
+		default: // x·t = b is tᵀ·xᵀ = bᵀ
 			transpose(in[2], in[1], m, n)
 			dense.SmallSolve(in[0], rank, 1, rank, in[2], m, !upper, unit)
 			transpose(out[0], in[2], n, m)
-			return nil
 		}
-		if left && n == 1 || !left && m == 1 { // then a row is a column
-			copy(out[0], in[1])
-			dense.SolveVector(in[0], rank, out[0], upper, unit, !left)
-			return nil
-		}
-		t, x := room.From(in[0], rank, rank), room.From(in[1], m, n)
-		if left {
-			dense.Solve(t, x, upper, unit)
-		} else {
-			x = x.Transposed()
-			dense.Solve(t.Transposed(), x, !upper, unit)
-			x = x.Transposed()
-		}
-		x.To(out[0])
 		return nil
 	}
 }
@@ -218,47 +212,23 @@ func symmetricRoom(a ir.Args) int {
 
 func symmetric(a ir.Args) kernel {
 	n, upper, vectors := a.In[0].Dim(-1), a.Str("UPLO") == "U", a.Bool("compute_v")
-	if n <= dense.Small {
-		return func(room *dense.Room, in, out [][]float64) error {
-			x, values, v := in[1][:n*n], in[1][n*n:][:n], out[1]
-			for i := range n {
-				for j, f := range in[0][i*n:][:i+1] {
-					if upper {
-						f = in[0][j*n+i]
-					}
-					x[i*n+j], x[j*n+i] = f, f
-				}
-			}
-			if !vectors {
-				v = nil
-			}
-			if !dense.SmallSymmetric(x, n, values, v, in[1][n*n+n:]) {
-				return errNotConverged
-			}
-			copy(out[0], values)
-			return nil
-		}
-	}
 	return func(room *dense.Room, in, out [][]float64) error {
-		x, vectors := room.New(n, n), vectors && out[1] != nil
+		x, values, v := in[1][:n*n], in[1][n*n:][:n], out[1]
 		for i := range n {
-			from, to := in[0][i*n:(i+1)*n], x.Data[i*x.Stride:][:n]
-			if upper {
-				to, from = to[i:], from[i:]
-			} else {
-				to, from = to[:i+1], from[:i+1]
+			for j, f := range in[0][i*n:][:i+1] {
+				if upper {
+					f = in[0][j*n+i]
+				}
+				x[i*n+j], x[j*n+i] = f, f
 			}
-			copy(to, from)
 		}
-		x.Mirror(upper)
-		values, v, ok := dense.Symmetric(x, vectors)
-		if !ok {
+		if !vectors {
+			v = nil
+		}
+		if !dense.SmallSymmetric(x, n, values, v, in[1][n*n+n:]) {
 			return errNotConverged
 		}
 		copy(out[0], values)
-		if vectors {
-			v.To(out[1])
-		}
 		return nil
 	}
 }
@@ -407,12 +377,7 @@ func identity(x []float64, m, n int) {
 func exponential(a ir.Args) kernel {
 	n, singles := a.In[0].Dim(-1), a.In[0].DType() != ir.F64
 	return func(room *dense.Room, in, out [][]float64) error {
-		if n <= dense.Small {
-			room.SmallExp(out[0], in[0], n, singles)
-		} else {
-			m := room.From(in[0], n, n)
-			dense.Exp(m, singles).To(out[0])
-		}
+		room.SmallExp(out[0], in[0], n, singles)
 		return nil
 	}
 }

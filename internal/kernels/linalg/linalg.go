@@ -29,6 +29,7 @@ type family struct {
 	// batch; those in front broadcast together.
 	core  []int
 	make  func(a ir.Args) kernel
+	large func(a ir.Args) large   // takes make's place; nil, or returns nil, if there is none
 	move  func(a ir.Args) mover   // in place of make for an op that computes nothing
 	group func(a ir.Args) grouped // for groups of small matrices; nil, or returns nil, if there are none
 	// vectors says that the kernel leaves out all results but that of the values where they are nil.
@@ -57,7 +58,8 @@ type Call struct {
 	Limiter *parallel.Limiter
 
 	kernel  kernel
-	mover   mover // if there is one it takes the kernel's place
+	large   large // if there is one it takes the kernel's place, and so
+	mover   mover // does this
 	vectors bool  // can be left out
 	group   grouped
 	groups  sync.Pool
@@ -89,9 +91,13 @@ func New(a ir.Args, outs []ir.Shape) *Call {
 		cost = cube
 	}
 	c := &Call{Batch: batch.Numel(), vectors: f.vectors, Nanos: cost(a)}
-	if f.move != nil {
+	if f.large != nil {
+		c.large = f.large(a)
+	}
+	switch {
+	case f.move != nil:
 		c.mover = f.move(a)
-	} else {
+	case c.large == nil:
 		c.kernel = f.make(a)
 	}
 	if f.room != nil {
@@ -188,10 +194,15 @@ func (c *Call) computer() (one func(in, out [][]byte, b int) error, done func())
 	}
 	own, _ := c.rooms.Get().(*room)
 	if own == nil {
-		own = &room{in: append(converted(c.in), make([]float64, c.room)), out: converted(c.out)}
+		if own = new(room); c.large == nil {
+			own.in, own.out = append(converted(c.in), make([]float64, c.room)), converted(c.out)
+		}
 	}
 	if c.Batch == 1 {
 		own.Limiter = c.Limiter
+	}
+	if c.large != nil {
+		return c.largeComputer(own)
 	}
 	x, y := own.in, own.out
 	return func(in, out [][]byte, b int) error {
@@ -220,6 +231,24 @@ func (c *Call) computer() (one func(in, out [][]byte, b int) error, done func())
 		}
 		return nil
 	}, func() { own.forget(c); c.rooms.Put(own) }
+}
+
+// largeComputer is computer of large matrices.
+func (c *Call) largeComputer(own *room) (one func(in, out [][]byte, b int) error, done func()) {
+	x, y := make([]source, len(c.in)), make([]sink, len(c.out))
+	return func(in, out [][]byte, b int) error {
+		for i := range c.in {
+			x[i] = source{&c.in[i], c.in[i].bytes(in[i], b)}
+		}
+		for i := range c.out {
+			y[i] = sink{&c.out[i], nil}
+			if !c.out[i].none {
+				y[i].data = c.out[i].bytes(out[i], b)
+			}
+		}
+		own.Reset()
+		return c.large(&own.Room, x, y)
+	}, func() { c.rooms.Put(own) }
 }
 
 // forget leaves out the tensors' memory.

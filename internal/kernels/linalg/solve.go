@@ -1,24 +1,15 @@
 package linalg
 
 import (
-	"fmt"
-
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/dense"
 )
 
-// factorInto makes lu the factors of m×n elements, and returns the pivots, in few if they fit.
-func factorInto(room *dense.Room, lu, x []float64, m, n int, few []int) (pivots []int) {
-	if m <= dense.Small && n <= dense.Small {
-		copy(lu, x)
-		pivots = few[:min(m, n)]
-		dense.SmallLU(lu, m, n, pivots)
-		return pivots
-	}
-	pivots = make([]int, min(m, n))
-	factors := room.From(x, m, n)
-	dense.LU(factors, pivots)
-	factors.To(lu)
+// factorInto makes lu the factors of m×n elements, and returns the pivots, in few.
+func factorInto(lu, x []float64, m, n int, few []int) (pivots []int) {
+	copy(lu, x)
+	pivots = few[:min(m, n)]
+	dense.SmallLU(lu, m, n, pivots)
 	return pivots
 }
 
@@ -36,13 +27,10 @@ func solveFactored(a ir.Args) kernel {
 		rows, cols, adjoint = cols, rows, !adjoint
 	}
 	solve := solveSmall
-	switch {
-	case n > dense.Small && cols == 1:
+	if n > dense.Small {
 		solve = solveVector
-	case n > dense.Small || cols > 2*dense.Small:
-		solve = solveLarge
 	}
-	return func(room *dense.Room, in, out [][]float64) error {
+	return func(_ *dense.Room, in, out [][]float64) error {
 		x := out[0]
 		if left {
 			copy(x, in[2])
@@ -55,9 +43,9 @@ func solveFactored(a ir.Args) kernel {
 					return err
 				}
 			}
-			solve(room, in[0], n, x, cols, false)
+			solve(in[0], n, x, cols, false)
 		} else {
-			solve(room, in[0], n, x, cols, true)
+			solve(in[0], n, x, cols, true)
 			for i := n - 1; i >= 0; i-- {
 				if err := exchange(x, cols, i, in[1][i], n); err != nil {
 					return err
@@ -75,8 +63,8 @@ func solveFactored(a ir.Args) kernel {
 
 // exchange exchanges row i of x with the one that a pivot names.
 func exchange(x []float64, cols, i int, pivot float64, n int) error {
-	if !(pivot >= 1 && pivot <= float64(n)) {
-		return fmt.Errorf("pivot %v of %d rows", pivot, n)
+	if err := checkPivot(pivot, n); err != nil {
+		return err
 	}
 	if p := int(pivot) - 1; p != i {
 		dense.SwapRows(x, cols, i, p)
@@ -86,10 +74,6 @@ func exchange(x []float64, cols, i int, pivot float64, n int) error {
 
 // transpose makes dst the columns of src, which has so many rows and columns.
 func transpose(dst, src []float64, rows, cols int) {
-	if rows > dense.Small && cols > dense.Small {
-		dense.Transpose(dst, src, rows, cols)
-		return
-	}
 	for i := range rows {
 		for j, v := range src[i*cols:][:cols] {
 			dst[j*rows+i] = v
@@ -98,7 +82,7 @@ func transpose(dst, src []float64, rows, cols int) {
 }
 
 // solveSmall makes x the solution for the product of two triangles, or for its transposed.
-func solveSmall(_ *dense.Room, lu []float64, n int, x []float64, cols int, transposed bool) {
+func solveSmall(lu []float64, n int, x []float64, cols int, transposed bool) {
 	if transposed {
 		dense.SmallSolve(lu, n, 1, n, x, cols, false, false)
 		dense.SmallSolve(lu, n, 1, n, x, cols, true, true)
@@ -109,20 +93,9 @@ func solveSmall(_ *dense.Room, lu []float64, n int, x []float64, cols int, trans
 }
 
 // solveVector is solveSmall of a column.
-func solveVector(_ *dense.Room, lu []float64, n int, x []float64, _ int, transposed bool) {
+func solveVector(lu []float64, n int, x []float64, _ int, transposed bool) {
 	dense.SolveVector(lu, n, x, transposed, !transposed, transposed)
 	dense.SolveVector(lu, n, x, !transposed, transposed, transposed)
-}
-
-// solveLarge is solveSmall by blocks.
-func solveLarge(room *dense.Room, lu []float64, n int, x []float64, cols int, transposed bool) {
-	t, y := room.From(lu, n, n), room.From(x, n, cols)
-	if transposed {
-		t = t.Transposed()
-	}
-	dense.Solve(t, y, false, !transposed)
-	dense.Solve(t, y, true, transposed)
-	y.To(x)
 }
 
 // determinantRoom is for the transposed matrix, whose factors perhaps nobody wants.
@@ -131,7 +104,7 @@ func determinantRoom(a ir.Args) int { return a.In[0].Dim(-1) * a.In[0].Dim(-1) }
 // determinant is the product of the pivots of the transposed matrix, whose factors are results, too.
 func determinant(a ir.Args) kernel {
 	n := a.In[0].Dim(-1)
-	return func(room *dense.Room, in, out [][]float64) error {
+	return func(_ *dense.Room, in, out [][]float64) error {
 		if n == 3 && out[0] != nil && out[1] == nil && out[2] == nil {
 			out[0][0] = dense.Determinant3(in[0])
 			return nil
@@ -143,7 +116,7 @@ func determinant(a ir.Args) kernel {
 		}
 		var few [dense.Small]int
 		det := 1.0
-		for i, p := range factorInto(room, lu, x, n, n, few[:]) {
+		for i, p := range factorInto(lu, x, n, n, few[:]) {
 			if det *= lu[i*n+i]; p != i {
 				det = -det
 			}
