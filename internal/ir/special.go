@@ -276,8 +276,8 @@ func initBessel() {
 	special("special_i0e", "i0(x)·e^-|x|", near,
 		func(b *Builder, x Value) Value { return b.bessel(0, x, true) },
 		func(b *Builder, x, y Value) Value { return b.Sub(b.bessel(1, x, true), b.Mul(b.sign(x), y)) })
-	special("special_i1", "The modified Bessel function of the first kind of order 1", near,
-		func(b *Builder, x Value) Value { return b.bessel(1, x, false) },
+	specialBy("special_i1", "The modified Bessel function of the first kind of order 1", near,
+		i1Of,
 		func(b *Builder, x, y Value) Value { return b.Sub(b.bessel(0, x, false), b.ratioAt0(y, x)) })
 	specialBy("special_i1e", "special_i1(x)·e^-|x|", near,
 		i1eOf,

@@ -38,6 +38,13 @@ func i1eOf(b *Builder, d DType, x Value) Value {
 	return b.inF64(x, b.i1eNarrow)
 }
 
+func i1Of(b *Builder, d DType, x Value) Value {
+	if d == F64 {
+		return b.bessel(1, x, false)
+	}
+	return b.inF64(x, b.i1Narrow)
+}
+
 // lgammaNarrow is lgamma with one logarithm, and another one for the reflection. 16-bit floats need no f64 for it.
 func (b *Builder) lgammaNarrow(x Value) Value {
 	half, infinity := b.Const(0.5, x.DType()), b.Const(math.Inf(1), x.DType())
@@ -61,8 +68,17 @@ func (b *Builder) lgammaNarrow(x Value) Value {
 
 // i1eNarrow is special_i1e by one polynomial for all x.
 func (b *Builder) i1eNarrow(x Value) Value {
+	return b.Where(b.eq(b.abs(x), b.Const(math.Inf(1), F64)), b.Const(0, F64), b.i1eFinite(x))
+}
+
+// i1Narrow is special_i1 by that polynomial. What is infinite as an f32 has an exponential that f64 has, or is infinite.
+func (b *Builder) i1Narrow(x Value) Value {
 	t := b.abs(x)
-	v := b.reciprocalOf(b.shift(t, 8))
-	y := b.Mul(b.Mul(x, v), b.Mul(b.sqrt(v), b.polynomial(b.shift(b.scale(v, -16), 1), i1eRatio)))
-	return b.Where(b.eq(t, b.Const(math.Inf(1), F64)), b.Const(0, F64), y)
+	return b.Where(b.eq(t, b.Const(math.Inf(1), F64)), x, b.Mul(b.i1eFinite(x), b.Exp(t)))
+}
+
+// i1eFinite is special_i1e but at infinity.
+func (b *Builder) i1eFinite(x Value) Value {
+	v := b.reciprocalOf(b.shift(b.abs(x), 8))
+	return b.Mul(b.Mul(x, v), b.Mul(b.sqrt(v), b.polynomial(b.shift(b.scale(v, -16), 1), i1eRatio)))
 }

@@ -22,6 +22,7 @@ func TestNarrowSpecialFunctions(t *testing.T) {
 			}
 			return 0
 		}},
+		{"special_i1", F32, nothing},
 		{"special_i1e", F32, nothing},
 	} {
 		op, ok := Lookup(c.name)
