@@ -34,12 +34,12 @@ func onDoubles(f, f64 func(g *gen, x []val) val) emitters {
 }
 
 // inWidth makes the emitter of a function from one on f32 and one on f64.
-func inWidth(f func(g *gen, x val) val, f64 func(g *gen, x []val) val) emitters {
+func inWidth(narrow, wide func(g *gen, x val) val) emitters {
 	return emitters{f: func(g *gen, w int, x []val) val {
 		if w == 8 {
-			return f64(g, x)
+			return wide(g, x[0])
 		}
-		return f(g, x[0])
+		return narrow(g, x[0])
 	}}
 }
 
@@ -58,11 +58,8 @@ func rare() map[ir.Op]emitters {
 	} {
 		rows[op] = onDoubles(f, wide[op])
 	}
-	for op, f := range map[ir.Op]func(g *gen, x val) val{
-		aten.Atan: (*gen).atan32, aten.Erfc: (*gen).erfc32,
-	} {
-		rows[op] = inWidth(f, wide[op])
-	}
+	rows[aten.Atan] = inWidth((*gen).atan32, (*gen).atan64)
+	rows[aten.Erfc] = inWidth((*gen).erfc32, (*gen).erfc64)
 	erfinv := rows[aten.Erfinv].f
 	rows[aten.Erfinv] = emitters{f: func(g *gen, w int, x []val) val {
 		if w == 4 && g.evex() {
@@ -73,14 +70,8 @@ func rare() map[ir.Op]emitters {
 	pow := rows[aten.Pow]
 	pow.i, pow.wrap = powInt, true
 	rows[aten.Pow] = pow
-	rows[aten.Asinh] = emitters{f: func(g *gen, w int, x []val) val { return g.asinh(w, x[0]) }}
-	rows[aten.Asin] = emitters{f: func(g *gen, w int, x []val) val { return g.asin(w, x[0]) }}
-	rows[aten.Acos] = emitters{f: func(g *gen, w int, x []val) val { return g.acos(w, x[0]) }}
-	rows[aten.Atanh] = emitters{f: func(g *gen, w int, x []val) val { return g.atanh(w, x[0]) }}
 	return rows
 }
-
-func (g *gen) sqrt(x val) val { return g.op1(x64.SQRTPD, g.vl(8), x) }
 
 func (g *gen) half(x val) val { return g.mulF(8, x, g.num(8, 0.5)) }
 
@@ -88,9 +79,8 @@ func (g *gen) half(x val) val { return g.mulF(8, x, g.num(8, 0.5)) }
 var atanP = []float64{-0.33333333295934946, 0.199999943436379238, -0.142854240258064694, 0.111040064934137187, -0.089968243674754838,
 	0.0699098146675568384, -0.0379174945588407152}
 
-// atan is the angle of (x, y), both not negative, as precise as the polynomial p
-// is: 40 bits by atanP. That of the origin is 0, and of two infinities π/4.
-func (g *gen) atan(y, x val, p []float64) val {
+// atan is the angle of (x, y), both not negative. That of the origin is 0, and of two infinities π/4.
+func (g *gen) atan(y, x val) val {
 	const w = 8
 	zero, one := g.konst(w, 0), g.num(w, 1)
 	swap := g.cmpF(w, cmpGT, y, x)
@@ -101,10 +91,10 @@ func (g *gen) atan(y, x val, p []float64) val {
 	// Above tan(π/8), atan t = π/4 + atan((t-1)/(t+1)).
 	large := g.cmpF(w, cmpGT, t, g.num(w, math.Sqrt2-1))
 	u := g.blend(w, large, g.nearQuotient(w, g.subF(w, t, one), g.addF(w, t, one)), t)
-	return g.angleOf(u, large, swap, p)
+	return g.angleOf(u, large, swap, atanP64)
 }
 
-// atanBelow is atan for numbers up to 2¹⁰⁰⁰, and -0, of which no sum overflows.
+// atanBelow is atan, as precise as the polynomial p is, for numbers up to 2¹⁰⁰⁰, and -0, of which no sum overflows.
 func (g *gen) atanBelow(y, x val, p []float64) val {
 	const w = 8
 	swap := g.cmpF(w, cmpGT, y, x)
@@ -136,7 +126,7 @@ func (g *gen) atan2f32(x []val) val {
 }
 
 func (g *gen) atan2(y, x val) val {
-	return g.quadrantOf(y, x, g.atan(g.abs(8, y), g.abs(8, x), atanP64))
+	return g.quadrantOf(y, x, g.atan(g.abs(8, y), g.abs(8, x)))
 }
 
 // quadrantOf puts the angle a of (|x|, |y|) into the quadrant of (x, y). NaNs are lost by comparisons and come

@@ -18,15 +18,15 @@ func doubles() map[ir.Op]func(g *gen, x []val) val {
 	}
 	return map[ir.Op]func(g *gen, x []val) val{
 		aten.Sinh: one((*gen).sinh64), aten.Cosh: one((*gen).cosh64),
-		aten.Acosh: one((*gen).acosh64),
-		aten.Atan: one(func(g *gen, x val) val {
-			return g.signedAs(8, g.atanBelow(g.atMost(8, g.abs(8, x), atanMost), g.num(8, 1), atanP64), x)
-		}),
+		aten.Acosh:  one((*gen).acosh64),
 		aten.Atan2:  func(g *gen, x []val) val { return g.atan2(x[0], x[1]) },
-		aten.Erfc:   one(func(g *gen, x val) val { return g.erfc(x, &erfcP64) }),
 		aten.Erfinv: one(func(g *gen, x val) val { return g.erfinv(x, erfinvP64) }),
 		aten.Pow:    func(g *gen, x []val) val { return g.pow64(x[0], x[1]) },
 	}
+}
+
+func (g *gen) atan64(x val) val {
+	return g.signedAs(8, g.atanBelow(g.atMost(8, g.abs(8, x), atanMost), g.num(8, 1), atanP64), x)
 }
 
 // atanP64 is atanP to 64 bits.
@@ -82,42 +82,40 @@ func (g *gen) erf64(x val) val {
 	a := g.abs(w, x)
 	small := g.mulAdd(w, g.poly(w, g.mulF(w, a, a), erfSmall64), a, a)
 	v := g.subF(w, g.atMost(w, a, 6), g.num(w, 1))
-	large := g.subF(w, g.num(w, 1), g.expOf(&f64, g.poly(w, v, erfcLog64)))
+	large := g.subF(w, g.num(w, 1), g.expOf(&f64, g.poly(w, v, erfcLog64), none, math.Inf(-1)))
 	return g.signedAs(w, g.blend(w, g.cmpF(w, cmpLT, a, g.num(w, 1)), small, large), x)
 }
 
-// erfcOf is erfc(x)·exp(x²)·(1+2x) over t = (x-about)/(x+about), 0 ≤ x ≤ most, from where on erfc is 0.
-type erfcOf struct {
-	about, most float64
-	p           []float64
-}
+// From erfcMost64 on erfc is 0.
+const erfcAbout64, erfcMost64 = 4, 27.3
 
-var erfcP64 = erfcOf{4, 27.3, []float64{
+// erfcP64 is erfc(x)·exp(x²)·(1+2x) over t = (x-about)/(x+about), 0 ≤ x ≤ most.
+var erfcP64 = []float64{
 	1.2329951186255526, -0.13962111684056253, 0.015379652102620118, 0.06809705425469287, -0.1010390660363301,
 	0.09373283499833991, -0.06633036581152664, 0.037167515537767724, -0.016197734067324464, 0.005031969973220623,
 	-0.0007577732121369506, -0.00019925664793139902, 0.0001506212968975, -2.4399491652020997e-05,
 	-1.1220847136030513e-05, 5.710755033318011e-06, 2.9151867844427024e-07, -8.27783270915466e-07, 7.720575108516087e-08,
 	1.1337438448551072e-07, -1.922501323797287e-08, -1.6719971814682665e-08, 1.7062645155877114e-09,
 	2.150996088786476e-09, 3.047496016346768e-10,
-}}
+}
 
-// erfc is exp(-a²)·P(t)/(1+2a), a = |x|, and 2 less that for negative x. What rounding a² loses is made
+// erfc64 is exp(-a²)·P(t)/(1+2a), a = |x|, and 2 less that for negative x. What rounding a² loses is made
 // up for.
-func (g *gen) erfc(x val, f *erfcOf) val {
+func (g *gen) erfc64(x val) val {
 	const w = 8
-	a := g.atMost(w, g.abs(w, x), f.most)
+	a := g.atMost(w, g.abs(w, x), erfcMost64)
 	square := g.mulF(w, a, a)
 	lost := g.fma(x64.FMSUB213PD, g.vl(w), a, a, square)
 	e := g.exp(w, g.subF(w, g.konst(w, 0), square))
-	y := g.erfcScaled(a, f)
+	y := g.erfcScaled(a)
 	y = g.mulF(w, g.subMul(w, y, y, lost), e)
 	return g.blend(w, g.cmpF(w, cmpLT, x, g.konst(w, 0)), g.subF(w, g.num(w, 2), y), y)
 }
 
-// erfcScaled is erfc(a)·exp(a²) for a from 0 to f.most.
-func (g *gen) erfcScaled(a val, f *erfcOf) val {
+// erfcScaled is erfc(a)·exp(a²) for a from 0 to erfcMost64.
+func (g *gen) erfcScaled(a val) val {
 	const w = 8
-	about := g.num(w, f.about)
+	about := g.num(w, erfcAbout64)
 	t := g.nearQuotient(w, g.subF(w, a, about), g.addF(w, a, about))
-	return g.nearQuotient(w, g.poly(w, t, f.p), g.addF(w, g.addF(w, a, a), g.num(w, 1)))
+	return g.nearQuotient(w, g.poly(w, t, erfcP64), g.addF(w, g.addF(w, a, a), g.num(w, 1)))
 }

@@ -31,6 +31,10 @@ func elementary() map[ir.Op]emitters {
 		aten.Log1p:       one((*gen).log1p),
 		aten.Erf:         one((*gen).erf),
 		aten.SpecialNdtr: one((*gen).ndtr),
+		aten.Asin:        one((*gen).asin),
+		aten.Acos:        one((*gen).acos),
+		aten.Asinh:       one((*gen).asinh),
+		aten.Atanh:       one((*gen).atanh),
 	}
 }
 
@@ -156,18 +160,22 @@ func (g *gen) expm1Small(f *format, r val, q0 []float64) val {
 	return g.mulAdd(f.w, q, g.mulF(f.w, r, r), r)
 }
 
-// scaled is p·2ᵏ, rounded once, also where that is subnormal or overflows. With
-// AVX2 it is two products, the first of them exact.
-func (g *gen) scaled(f *format, p, k, t val) val {
+// scaled is p·2ᵏ in the lanes that above returned, and 0 in the others; in all if these are none. It is rounded once, also
+// where that is subnormal or overflows. With AVX2 it is two products, the first of them exact.
+func (g *gen) scaled(f *format, p, k, t, lanes val) val {
 	w, n := f.w, g.vl(f.w)
 	if g.evex() {
-		return g.op2(by(w, x64.SCALEFPS, x64.SCALEFPD), n, p, k)
+		return g.add(vop{op: by(w, x64.SCALEFPS, x64.SCALEFPD), len: n, dst: g.temp(n), a: p, b: k, c: lanes, zero: lanes != none})
 	}
 	magic := g.num(w, f.magic)
 	i := g.op2(x64.PSUBD, n, t, magic) // the low 32 bits are k
 	half := g.op1i(x64.PSRAD, n, i, 1)
 	p = g.mulF(w, p, g.power(f, half))
-	return g.mulF(w, p, g.power(f, g.op2(x64.PSUBD, n, i, half)))
+	p = g.mulF(w, p, g.power(f, g.op2(x64.PSUBD, n, i, half)))
+	if lanes == none {
+		return p
+	}
+	return g.op2(x64.PANDD, n, p, g.maskFor(w, lanes))
 }
 
 // power is 2ⁱ for integers i in the low bits of lanes.
@@ -186,26 +194,26 @@ func (g *gen) powerOf(f *format, t val, a int) val {
 
 func (g *gen) exp(w int, x val) val {
 	f := formatOf(w)
-	return g.expBelow(f, g.atMost(w, x, f.expHigh))
+	return g.expOf(f, g.atMost(w, x, f.expHigh), none, f.expLow)
 }
 
-// expOf is eˣ for x that is in range.
-func (g *gen) expOf(f *format, x val) val {
+// expOf is e to the x-less for x up to expHigh and a less that is far below it, or none, and 0 where x is below a least,
+// which is -Inf where x is known to be above expLow.
+func (g *gen) expOf(f *format, x, less val, least float64) val {
+	above := none
+	if least > math.Inf(-1) {
+		x, above = g.above(f.w, x, least)
+	}
 	k, r, t := g.reduced(f, x)
+	if less != none {
+		r = g.subF(f.w, r, less)
+	}
 	p := g.addF(f.w, g.expm1Small(f, r, f.expQ), g.num(f.w, 1))
-	return g.scaled(f, p, k, t)
-}
-
-// expBelow is eˣ for x up to expHigh.
-func (g *gen) expBelow(f *format, x val) val {
-	x, above := g.above(f.w, x, f.expLow)
-	k, r, t := g.reduced(f, x)
-	p := g.addF(f.w, g.expm1Small(f, r, f.expQ), g.num(f.w, 1))
-	return g.scaledWhere(f, p, k, t, above)
+	return g.scaled(f, p, k, t, above)
 }
 
 // above returns the lanes of x that are not below the least whose power is not 0, and an x for which the power of the
-// others may be computed: they are set to 0 by scaledWhere. Rounding to 0 as it is computed takes Intel's processors
+// others may be computed: they are set to 0 by scaled. Rounding to 0 as it is computed takes Intel's processors
 // more than a hundred cycles, and masked attention has a score of -Inf in most lanes.
 func (g *gen) above(w int, x val, least float64) (bounded, lanes val) {
 	if g.neon() {
@@ -216,18 +224,6 @@ func (g *gen) above(w int, x val, least float64) (bounded, lanes val) {
 		return x, lanes
 	}
 	return g.op2(x64.PANDD, g.vl(w), x, g.maskFor(w, lanes)), lanes
-}
-
-// scaledWhere is scaled in the lanes that above returned, and 0 in the others.
-func (g *gen) scaledWhere(f *format, p, k, t, lanes val) val {
-	n := g.vl(f.w)
-	switch {
-	case g.neon():
-		return g.scaled(f, p, k, t)
-	case g.evex():
-		return g.add(vop{op: by(f.w, x64.SCALEFPS, x64.SCALEFPD), len: n, dst: g.temp(n), a: p, b: k, c: lanes, zero: true})
-	}
-	return g.op2(x64.PANDD, n, g.scaled(f, p, k, t), g.maskFor(f.w, lanes))
 }
 
 // exp2 is 2ˣ: x without its nearest integer is exact.
@@ -254,7 +250,7 @@ func (g *gen) exp2Of(w int, x, rest val) val {
 		lost = g.addMul(w, lost, rest, hi)
 	}
 	p := g.addF(w, g.addF(w, g.expm1Small(f, r, f.expQ), lost), g.num(w, 1))
-	return g.scaledWhere(f, p, k, t, above)
+	return g.scaled(f, p, k, t, above)
 }
 
 // ln2Rest is ln 2 without its nearest float.
@@ -300,7 +296,7 @@ func (g *gen) tanh(w int, x val) val {
 // no overflow, and small results keep their precision.
 func (g *gen) sigmoid(w int, x val) val {
 	f := formatOf(w)
-	e := g.expBelow(f, g.signed(w, x, g.signBit(w)))
+	e := g.expOf(f, g.signed(w, x, g.signBit(w)), none, f.expLow)
 	num := g.blend(w, g.cmpF(w, cmpLT, x, g.konst(w, 0)), e, g.num(w, 1))
 	return g.ratio(w, num, 1, e)
 }

@@ -3,6 +3,7 @@ package native
 import (
 	"fmt"
 	"math"
+	"unsafe"
 
 	"github.com/loris-ml/loris/internal/native/x64"
 )
@@ -92,11 +93,7 @@ func (g *gen) looked(w int, x val, rows, first int, look func(row int) val) val 
 func (g *gen) coefficients(name string, table [][16]float32, t val) func(row int) val {
 	n := g.vl(4)
 	part := func(row, from, to int) val {
-		lanes := make([]int, 0, 16)
-		for _, x := range table[row][from:to] {
-			lanes = append(lanes, int(math.Float32bits(x)))
-		}
-		return g.lanesOf(fmt.Sprintf("%s %d from %d", name, row, from), 4, lanes...)
+		return partOf(g, name, row, from, table[row][from:to])
 	}
 	if n == 64 {
 		return func(row int) val { return g.op2(x64.PERMD, n, t, part(row, 0, 16)) }
@@ -118,15 +115,23 @@ func (g *gen) coefficients(name string, table [][16]float32, t val) func(row int
 	}
 }
 
+// partOf returns elements of a row of a table, which begin at from, as a constant.
+func partOf[F float32 | float64](g *gen, name string, row, from int, part []F) val {
+	lanes := make([]int, len(part))
+	for i, x := range part {
+		switch x := any(x).(type) {
+		case float32:
+			lanes[i] = int(math.Float32bits(x))
+		case float64:
+			lanes[i] = int(math.Float64bits(x))
+		}
+	}
+	return g.lanesOf(fmt.Sprintf("%s %d from %d", name, row, from), int(unsafe.Sizeof(part[0])), lanes...)
+}
+
 // coefficients32 is coefficients for tables of 32, which the low 5 bits of t count, with AVX-512.
 func (g *gen) coefficients32(name string, table [][32]float32, t val) func(row int) val {
-	part := func(row, from int) val {
-		lanes := make([]int, 16)
-		for i, x := range table[row][from : from+16] {
-			lanes[i] = int(math.Float32bits(x))
-		}
-		return g.lanesOf(fmt.Sprintf("%s %d from %d", name, row, from), 4, lanes...)
-	}
+	part := func(row, from int) val { return partOf(g, name, row, from, table[row][from:from+16]) }
 	return func(row int) val {
 		// Also where there are less than 16 lanes: half of a table is as long.
 		return g.add(vop{op: x64.PERMT2D, len: 64, dst: g.temp(64), t: part(row, 0), a: t, b: part(row, 16)})
@@ -135,13 +140,7 @@ func (g *gen) coefficients32(name string, table [][32]float32, t val) func(row i
 
 // coefficients64 is coefficients for tables of f64, with AVX-512.
 func (g *gen) coefficients64(name string, table [][16]float64, t val) func(row int) val {
-	part := func(row, from int) val {
-		lanes := make([]int, 8)
-		for i, x := range table[row][from : from+8] {
-			lanes[i] = int(math.Float64bits(x))
-		}
-		return g.lanesOf(fmt.Sprintf("%s of f64 %d from %d", name, row, from), 8, lanes...)
-	}
+	part := func(row, from int) val { return partOf(g, name+" of f64", row, from, table[row][from:from+8]) }
 	return func(row int) val {
 		return g.add(vop{op: x64.PERMT2Q, len: 64, dst: g.temp(64), t: part(row, 0), a: t, b: part(row, 8)})
 	}

@@ -58,7 +58,7 @@ func (g *gen) erfinv(x val, f inverseOf) val {
 	one := g.num(w, 1)
 	l := g.log(w, g.mulF(w, g.subF(w, one, x), g.addF(w, one, x)), baseE)
 	v := g.atMost(w, g.subF(w, g.konst(w, 0), l), f[len(f)-1].most)
-	root := g.sqrt(v)
+	root := g.sqrt(w, v)
 	y := g.poly(w, g.subF(w, v, g.num(w, f[0].about)), f[0].p)
 	for i, piece := range f[1:] {
 		z := g.poly(w, g.subF(w, root, g.num(w, piece.about)), piece.p)

@@ -62,9 +62,9 @@ func (g *gen) ndtr(w int, x val) val {
 // ndtr64 is erfc(z)/2 for z = |x|/√2, with the square from x, since rounding z would change it by much.
 func (g *gen) ndtr64(x val) val {
 	const w = 8
-	a := g.atMost(w, g.abs(w, x), erfcP64.most*math.Sqrt2)
+	a := g.atMost(w, g.abs(w, x), erfcMost64*math.Sqrt2)
 	z := g.mulF(w, a, g.num(w, math.Sqrt2/2))
-	y := g.half(g.erfcScaled(z, &erfcP64))
+	y := g.half(g.erfcScaled(z))
 	return g.ndtrSide(w, x, g.mulF(w, y, g.expHalfSquare(&f64, a)))
 }
 
@@ -84,9 +84,5 @@ func (g *gen) expHalfSquare(f *format, a val) val {
 
 // expMinus is exp(-x) for an x that is the sum of two floats, and not negative, and 0 where a thirtieth of it is.
 func (g *gen) expMinus(f *format, x, rest val) val {
-	w := f.w
-	minus, above := g.above(w, g.subF(w, g.konst(w, 0), x), f.expLow+2)
-	k, r, t := g.reduced(f, minus)
-	p := g.addF(w, g.expm1Small(f, g.subF(w, r, rest), f.expQ), g.num(w, 1))
-	return g.scaledWhere(f, p, k, t, above)
+	return g.expOf(f, g.subF(f.w, g.konst(f.w, 0), x), rest, f.expLow+2)
 }

@@ -53,7 +53,7 @@ func (g *gen) nearRoot(w int, z, sign val) (s, h val) {
 			s = g.addMul(w, s, g.subMul(w, z, s, s), h)
 		}
 	} else {
-		s = g.op1(by(w, x64.SQRTPS, x64.SQRTPD), g.vl(w), z)
+		s = g.sqrt(w, z)
 		if sign != none {
 			s = g.signedAs(w, s, sign)
 		}

@@ -18,8 +18,11 @@ func sqrt(g *gen, w int, x []val) val {
 	if w == 8 && g.evex() {
 		return g.sqrt64(x[0])
 	}
-	return g.op1(by(w, x64.SQRTPS, x64.SQRTPD), g.vl(w), x[0])
+	return g.sqrt(w, x[0])
 }
+
+// sqrt is the processor's root.
+func (g *gen) sqrt(w int, x val) val { return g.op1(by(w, x64.SQRTPS, x64.SQRTPD), g.vl(w), x) }
 
 // rsqrt is 1/√x with both roundings of f64 where there is one of f32, so that
 // its error stays below a unit.
@@ -27,7 +30,7 @@ func rsqrt(g *gen, w int, x []val) val {
 	if w == 8 && g.evex() {
 		return g.rsqrt64(x[0])
 	}
-	return g.div(w, g.num(w, 1), g.op1(by(w, x64.SQRTPS, x64.SQRTPD), g.vl(w), x[0]))
+	return g.div(w, g.num(w, 1), g.sqrt(w, x[0]))
 }
 
 // rootParts takes x = m·4ᵏ apart: m, √m within a unit, y = 1/√m within two, and k, of which the next lower integer counts.

@@ -60,24 +60,16 @@ var twoOverPi = func() []byte {
 }()
 
 func trigonometric() map[ir.Op]emitters {
-	one := func(narrow, wide func(g *gen, x val) val) emitters {
-		return emitters{f: func(g *gen, w int, x []val) val {
-			if w == 8 {
-				return wide(g, x[0])
-			}
-			return narrow(g, x[0])
-		}}
-	}
 	return map[ir.Op]emitters{
-		aten.Sin: one(func(g *gen, x val) val {
+		aten.Sin: inWidth(func(g *gen, x val) val {
 			s, c, q := g.sinCos32(x)
 			return g.inQuadrant32(s, c, q)
 		}, (*gen).sin64),
-		aten.Cos: one(func(g *gen, x val) val {
+		aten.Cos: inWidth(func(g *gen, x val) val {
 			s, c, q := g.sinCos32(x)
 			return g.inQuadrant32(s, c, g.op2(x64.PADDD, g.vl(4), q, g.konst(4, 1)))
 		}, (*gen).cos64),
-		aten.Tan: one(func(g *gen, x val) val {
+		aten.Tan: inWidth(func(g *gen, x val) val {
 			s, c, q := g.sinCos32(x)
 			return g.tangent(4, s, c, q)
 		}, (*gen).tan64),

@@ -114,9 +114,7 @@ func approximate(a dual, degree int) dual {
 	LU(below.value, pivots)
 	solve := func(x *Matrix) {
 		for i, p := range pivots {
-			if i != p {
-				SwapRows(x.Data, x.Stride, i, p)
-			}
+			x.SwapRows(i, p)
 		}
 		Solve(below.value, x, false, true)
 		Solve(below.value, x, true, false)

@@ -38,7 +38,7 @@ func (m *Matrix) factorBlock(c *columns, pivots []int, j0 int) {
 		p := c.pivot(k)
 		if pivots[j0+k] = j0 + p; p != k {
 			c.exchange(k, p)
-			SwapRows(m.Data, m.Stride, j0+k, j0+p)
+			m.SwapRows(j0+k, j0+p)
 		}
 		if d := c.row(k)[k]; d != 0 {
 			c.divide(k, d)

@@ -60,10 +60,7 @@ func (l *Lines[T]) lineScratch(room int) int {
 
 // runLines transforms lines lo..hi-1.
 func (l *Lines[T]) runLines(dst, src, scratch []T, lo, hi int) {
-	from, to := 2, l.width()
-	if l.kind == RealToHalf || l.kind == RealToAll {
-		from = 1
-	}
+	from, to := l.widths()
 	room, count := l.room, l.together(l.room)
 	if count == 0 {
 		for u := lo; u < hi; u++ {
@@ -136,33 +133,39 @@ func (l *Lines[T]) runLine(y, x, scratch []T) {
 		l.convolveLine(y, x, a, b, rest)
 		return
 	}
-	m := l.n / 2
-	switch {
-	case l.kind == Complex:
+	switch l.kind {
+	case Complex:
 		l.line.run(y, x, a, b, rest)
 		if l.scale != 1 {
 			l.line.k.scale(y, &l.f)
 		}
-	case l.kind == HalfToReal:
-		tangleEnds(a, x, m, l.h, true)
-		l.k.tangleAlong(a, x, l.tw, l.conj, &l.h, m, 1, m/2+1)
+	case HalfToReal:
+		l.tangleLine(a, x)
 		l.line.run(y, a, b, c, rest)
 	default:
-		z := l.line.run(nil, x, a, b, rest)
-		tangleEnds(y, z, m, l.h, false)
-		l.k.tangleAlong(y, z, l.tw, l.conj, &l.h, m, 1, m/2+1)
+		l.tangleLine(y, l.line.run(nil, x, a, b, rest))
 		if l.kind == RealToAll {
 			l.k.mirrorAlong(y, l.conj, l.n)
 		}
 	}
 }
 
-// width returns how many floats a result has.
-func (l *Lines[T]) width() int {
-	if l.kind == HalfToReal {
-		return 1
+// widths returns how many floats an element of a line and of a result has.
+func (l *Lines[T]) widths() (in, out int) {
+	switch l.kind {
+	case Complex:
+		return 2, 2
+	case HalfToReal:
+		return 2, 1
 	}
-	return 2
+	return 1, 2
+}
+
+// tangleLine is tangle for all numbers of a line.
+func (l *Lines[T]) tangleLine(y, x []T) {
+	m := l.n / 2
+	tangleEnds(y, x, m, l.h, l.kind == HalfToReal)
+	l.k.tangleAlong(y, x, l.tw, l.conj, &l.h, m, 1, m/2+1)
 }
 
 // wanted returns how many elements a line has that are transformed.
@@ -175,10 +178,8 @@ func (l *Lines[T]) wanted() int {
 
 // whole returns what is transformed of a line, or the line with zeros behind it in b.
 func (l *Lines[T]) whole(x, b []T) []T {
-	want := l.wanted()
-	if l.kind == Complex || l.kind == HalfToReal {
-		want *= 2
-	}
+	width, _ := l.widths()
+	want := l.wanted() * width
 	if len(x) >= want {
 		return x[:want]
 	}
@@ -191,16 +192,13 @@ func (l *Lines[T]) convolveLine(y, x, a, b, scratch []T) {
 	c, n := l.line.chirp, l.line.n
 	k := l.k
 	switch {
-	case l.kind == Complex:
-		k.times(b[:2*n], x, c.w)
-	case l.kind != HalfToReal && !l.halved():
-		k.timesReals(b, x, c.w)
-	case l.kind != HalfToReal:
-		k.times(b[:2*n], x, c.w)
-	case l.halved():
-		tangleEnds(a, x, n, l.h, true)
-		k.tangleAlong(a, x, l.tw, l.conj, &l.h, n, 1, n/2+1)
+	case l.kind == HalfToReal && l.halved():
+		l.tangleLine(a, x)
 		k.times(b[:2*n], a, c.w)
+	case l.kind == Complex || l.halved():
+		k.times(b[:2*n], x, c.w)
+	case l.kind != HalfToReal:
+		k.timesReals(b, x, c.w)
 	default:
 		copy(a, x)
 		a[1] = 0
@@ -217,8 +215,7 @@ func (l *Lines[T]) convolveLine(y, x, a, b, scratch []T) {
 		}
 	case l.halved():
 		k.times(z[:2*n], z, c.w)
-		tangleEnds(y, z, n, l.h, false)
-		k.tangleAlong(y, z, l.tw, l.conj, &l.h, n, 1, n/2+1)
+		l.tangleLine(y, z)
 	default:
 		half := 2 * (l.n/2 + 1)
 		k.times(y[:half], z, c.w)
