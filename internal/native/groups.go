@@ -243,11 +243,9 @@ func (g *gen) foldLine(r *reduction, xs [][]val, tail bool) val {
 		if r.paired {
 			xs = g.pairs(r, xs)
 		}
-		acc := g.halves(x64.CVTPS2PD, xs[0][0])
+		acc := r.widened(g, xs[0])
 		for _, x := range xs[1:] {
-			for i, y := range g.halves(x64.CVTPS2PD, x[0]) {
-				acc[i] = g.op2(r.wideOp(), g.vals[y].len, acc[i], y)
-			}
+			acc = r.foldWide(g, acc, r.widened(g, x))
 		}
 		if len(acc) == 2 {
 			return g.op2(r.wideOp(), g.vl(8), acc[0], acc[1])

@@ -37,8 +37,8 @@ type reduction struct {
 	// early says that copies may be joined before they meet the accumulator: the
 	// order does not matter.
 	early bool
-	// paired says that vectors along columns are taken two at a time, so that a sum does not depend on how
-	// many copies its body has. Those of f32 are added up before they are made f64. Others have two
+	// paired says that vectors along columns are taken two at a time, so that a result does not depend on how
+	// many copies its body has. Those of f32 are joined before they meet the accumulator. Others have two
 	// accumulators: operations on one wait for each other longer than vectors take to load.
 	paired bool
 	arg    bool
@@ -65,7 +65,10 @@ func (g *gen) newReduction(v loop.Value) *reduction {
 	case aten.Prod:
 		pair(numeric(d, aten.Mul))
 		r.double, r.early, r.identity = d == ir.F32, !d.IsFloat(), oneOf(d)
-		r.paired = d == ir.F64 && g.k.Axis != loop.Rows
+		r.paired = d.IsFloat() && g.k.Axis != loop.Rows
+		if r.double {
+			r.fold = r.foldWide
+		}
 	case aten.Any, aten.All:
 		op := aten.Maximum
 		if in.Op == aten.All {
@@ -174,7 +177,24 @@ func (r *reduction) later(g *gen, a, b []val) []val {
 	return []val{g.blend(r.w, wins, b[0], a[0]), g.blend(8, wins, b[1], a[1])}
 }
 
-// folded returns what an instruction folds, before it is made f64. In a tail the
+// foldWide joins vectors of f64s.
+func (r *reduction) foldWide(g *gen, a, b []val) []val {
+	out := make([]val, len(a))
+	for i := range a {
+		out[i] = g.op2(r.wideOp(), g.vals[a[i]].len, a[i], b[i])
+	}
+	return out
+}
+
+// widened returns what is folded as the f64s of an accumulator. Factors are those already.
+func (r *reduction) widened(g *gen, x []val) []val {
+	if r.in.Op == aten.Prod {
+		return x
+	}
+	return g.halves(x64.CVTPS2PD, x[0])
+}
+
+// folded returns what an instruction folds, before summands are made f64. In a tail the
 // other lanes are made the identity.
 func (g *gen) folded(r *reduction) []val {
 	from := g.k.Instrs[r.in.In[0]].Result()
@@ -189,7 +209,10 @@ func (g *gen) folded(r *reduction) []val {
 	if along {
 		x = g.blend(r.w, g.tails[0], x, g.konst(r.w, r.identity))
 	}
-	if !r.arg {
+	switch {
+	case r.double && r.in.Op == aten.Prod:
+		return g.halves(x64.CVTPS2PD, x)
+	case !r.arg:
 		return []val{x}
 	}
 	at := g.index()
@@ -240,7 +263,7 @@ func (g *gen) foldInto(r *reduction, acc, x []val) {
 		}
 		return
 	}
-	for i, y := range g.halves(x64.CVTPS2PD, x[0]) {
+	for i, y := range r.widened(g, x) {
 		g.add(vop{op: r.wideOp(), len: g.vals[y].len, dst: acc[i], a: acc[i], b: y})
 	}
 }

@@ -136,11 +136,9 @@ func (g *gen) foldRows(r *reduction, rows [][]val) val {
 	var acc []val
 	switch {
 	case r.double:
-		acc = g.halves(x64.CVTPS2PD, rows[0][0])
+		acc = r.widened(g, rows[0])
 		for _, x := range rows[1:] {
-			for i, y := range g.halves(x64.CVTPS2PD, x[0]) {
-				acc[i] = g.op2(r.wideOp(), g.vals[y].len, acc[i], y)
-			}
+			acc = r.foldWide(g, acc, r.widened(g, x))
 		}
 	case r.arg:
 		acc = g.identities(r)
@@ -181,9 +179,7 @@ func (g *gen) sumRows(r *reduction, rows [][]val) val {
 	}
 	acc := g.halves(x64.CVTPS2PD, pairs[0][0])
 	for _, x := range pairs[1:] {
-		for i, y := range g.halves(x64.CVTPS2PD, x[0]) {
-			acc[i] = g.op2(x64.ADDPD, g.vals[y].len, acc[i], y)
-		}
+		acc = r.foldWide(g, acc, g.halves(x64.CVTPS2PD, x[0]))
 	}
 	return g.joined(x64.CVTPD2PS, acc)
 }
