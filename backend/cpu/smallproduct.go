@@ -7,10 +7,9 @@ func (r *productRun[R, T]) plain() bool {
 	return !r.hasBias && !r.hasResidual && len(r.factors) == 0 && r.options.Act == 0
 }
 
-// small computes a batch of products so small that planning each takes most of the time, each by one
-// loop. It reports false for others.
+// small computes products so small that planning each takes most of the time. It reports false for others.
 func (r *productRun[R, T]) small() bool {
-	if r.batch < 2 || r.hasBias || len(r.factors) > 0 || r.options.Act != 0 {
+	if r.batch < 1 || r.hasBias || len(r.factors) > 0 || r.options.Act != 0 {
 		return false
 	}
 	switch s := any(r).(type) {
@@ -39,74 +38,74 @@ func smallProducts[T float32 | float64](r *productRun[T, T]) bool {
 		m, n = n, m
 		left, right = right.transposed(), left.transposed()
 	}
-	if max(n, r.k) > gemm.MostSmall {
+	if r.batch == 1 && right.col != 1 {
+		return false // a single operand that has to be packed may be kept so
+	}
+	product, ok := gemm.SmallOf[T](m, n, r.k, left.row, left.col, right.row, right.col)
+	if !ok {
 		return false
 	}
-	size := m * n
 	add := smallOperand[T]{r.sums, r.residual.batch, r.residual.row, r.residual.col}
 	if r.swapped {
 		add = add.transposed()
 	}
-	multiply := func(i int, room []T) bool {
-		b, step := right.data[right.begin[i]:], right.row
-		if right.col != 1 {
-			b, step = right.dense(room, i, r.k, n), n
-		}
-		c := r.dst[i*size : (i+1)*size]
-		if !gemm.Small(c, m, n, r.k, left.data[left.begin[i]:], left.row, left.col, b, step) {
-			return false
-		}
-		if r.hasResidual {
-			add.to(c, i, m, n)
-		}
+	b := smallBatch[T]{product, m, n, r.dst, left, right, add, r.hasResidual}
+	if r.batch == 1 {
+		b.multiply(0, 1)
 		return true
 	}
-	w := workers.Get().(*worker)
-	multiplied := multiply(0, smallRoom[T](w))
-	workers.Put(w)
-	if !multiplied {
-		return false
-	}
-	r.options.Limiter.For(r.batch, 1+smallGrain/(size*r.k), func(lo, hi int) {
-		w := workers.Get().(*worker)
-		room := smallRoom[T](w)
-		for i := lo; i < hi; i++ {
-			multiply(i, room)
-		}
-		workers.Put(w)
-	})
+	r.options.Limiter.For(r.batch, 1+smallGrain/(m*n*r.k), b.multiply)
 	return true
 }
 
-// smallRoom is the scratch memory for a matrix.
-func smallRoom[T float32 | float64](w *worker) []T {
-	return scratchOf[T](w, gemm.MostSmall*gemm.MostSmall)
+// smallBatch is small products that share themselves out.
+type smallBatch[T float32 | float64] struct {
+	gemm.Small[T]
+	m, n             int
+	dst              []T
+	left, right, add smallOperand[T]
+	adds             bool
+}
+
+// multiply computes products lo..hi-1.
+func (s *smallBatch[T]) multiply(lo, hi int) {
+	w := workers.Get().(*worker)
+	room := scratchOf[T](w, s.Room())
+	size := s.m * s.n
+	var b []T
+	for i := lo; i < hi; i++ {
+		if i == lo || s.right.begin[i] != s.right.begin[i-1] {
+			b = s.Right(s.right.data[s.right.begin[i]:], room)
+		}
+		c := s.dst[i*size : (i+1)*size]
+		s.Mul(c, s.left.data[s.left.begin[i]:], b)
+		if s.adds {
+			s.add.to(c, i, s.m, s.n)
+		}
+	}
+	workers.Put(w)
 }
 
 func (o smallOperand[T]) transposed() smallOperand[T] {
 	return smallOperand[T]{o.data, o.begin, o.col, o.row}
 }
 
-// dense returns matrix i with dense rows, in room.
-func (o *smallOperand[T]) dense(room []T, i, rows, cols int) []T {
-	from := o.data[o.begin[i]:]
-	for p := range rows {
-		at := p * o.row
-		for j := range cols {
-			room[p*cols+j] = from[at]
-			at += o.col
-		}
-	}
-	return room
-}
-
 // to adds matrix i to one with dense rows.
 func (o *smallOperand[T]) to(c []T, i, rows, cols int) {
 	from := o.data[o.begin[i]:]
+	if o.col == 1 && o.row == cols {
+		gemm.AddRow(c, from, false)
+		return
+	}
 	for p := range rows {
+		row := c[p*cols : (p+1)*cols]
+		if o.col == 1 {
+			gemm.AddRow(row, from[p*o.row:], false)
+			continue
+		}
 		at := p * o.row
-		for j := range cols {
-			c[p*cols+j] += from[at]
+		for j := range row {
+			row[j] += from[at]
 			at += o.col
 		}
 	}

@@ -41,7 +41,7 @@ func TestSmallProducts(t *testing.T) {
 // TestSmallProductsOfTransposed holds those whose operands or results are transposed, and those that are added to a
 // matrix each, against the reference backend.
 func TestSmallProductsOfTransposed(t *testing.T) {
-	for _, s := range [][4]int{{70, 2, 2, 2}, {9, 3, 5, 4}, {7, 16, 16, 16}, {5, 17, 3, 4}, {5, 3, 17, 4}, {6, 4, 1, 3}, {6, 1, 4, 3}, {1, 3, 3, 3}} {
+	for _, s := range [][4]int{{70, 2, 2, 2}, {9, 3, 5, 4}, {7, 16, 16, 16}, {5, 17, 3, 4}, {5, 3, 17, 4}, {6, 4, 1, 3}, {6, 1, 4, 3}, {1, 3, 3, 3}, {3, 17, 17, 17}, {4, 40, 33, 20}, {2, 5, 60, 50}, {3, 50, 40, 60}} {
 		batch, m, n, k := s[0], s[1], s[2], s[3]
 		for _, d := range []string{"f32", "f64"} {
 			text := fmt.Sprintf(`program @p {

@@ -39,8 +39,6 @@ type kernel[A Float] struct {
 	// times multiplies rows of n elements, a multiple of half nr, that follow one
 	// another by the row y. Nil if there is no better one than in Go.
 	times func(x, y *A, rows, n int)
-	// small is Small. Nil if there is no loop for it.
-	small func(m, n, k int, a *A, aRow, aK int, b *A, bK int, c *A)
 }
 
 // tileFunc sets the tile of c (or adds to it) to alpha times the product of the

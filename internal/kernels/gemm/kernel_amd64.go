@@ -53,7 +53,6 @@ var avx512F32 = &kernel[float32]{
 	dots:   &dots[float32]{lanes: 1, tiles: []dotFunc[float32]{nil, dot1x4F32AVX512, dot2x4F32AVX512, dot3x4F32AVX512, dot4x4F32AVX512, dot5x4F32AVX512, dot6x4F32AVX512}},
 	finish: finishF32AVX512,
 	times:  timesF32AVX512,
-	small:  smallF32AVX512,
 }
 
 // avx512Pairs is what avx512F32 has for bfloat16 where the processor multiplies pairs.
@@ -92,7 +91,6 @@ var avx512F64 = &kernel[float64]{
 	dots:   &dots[float64]{lanes: 1, tiles: []dotFunc[float64]{nil, dot1x4F64AVX512, dot2x4F64AVX512, dot3x4F64AVX512, dot4x4F64AVX512, dot5x4F64AVX512, dot6x4F64AVX512}},
 	finish: finishF64AVX512,
 	times:  timesF64AVX512,
-	small:  smallF64AVX512,
 }
 
 var avx2F32 = &kernel[float32]{

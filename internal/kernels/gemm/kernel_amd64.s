@@ -31,20 +31,24 @@ TEXT ·tile1x32F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R10, K1
 	SHRQ       $0x10, R10
 	KMOVW      R10, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       R8, R9
-	MOVQ       next+88(FP), R9
-	MOVQ       step+96(FP), R10
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
-	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R9
+	MOVQ  step+96(FP), R10
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R11
+	TESTQ $0x00000002, R11
+	JNZ   padded
+	MOVQ  cols+64(FP), R11
+	CMPQ  R11, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (SI), K1, Z2
@@ -59,6 +63,27 @@ masked:
 	JMP          done
 
 padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VMOVUPS      (SI), Z2
+	PREFETCHT0   (R9)
+	VMOVUPS      64(SI), Z3
+	PREFETCHT0   64(R9)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
 	TESTQ        $0x00000001, AX
 	JZ           even
 	VMOVUPS      (SI), Z2
@@ -66,12 +91,12 @@ padded:
 	VMOVUPS      64(SI), Z3
 	PREFETCHT0   64(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	DECQ         AX
 	JZ           done
 
@@ -81,23 +106,23 @@ even:
 	VMOVUPS      64(SI), Z3
 	PREFETCHT0   64(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (SI), Z2
 	PREFETCHT0   (SI)(BX*8)
 	VMOVUPS      64(SI), Z3
 	PREFETCHT0   64(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z4
 	VFMADD231PS  Z2, Z4, Z0
 	VFMADD231PS  Z3, Z4, Z1
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -149,19 +174,23 @@ TEXT ·tile1x16F32AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R10
 	BZHIQ      R9, R10, R10
 	KMOVW      R10, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	ADDQ       R8, R9
-	MOVQ       next+88(FP), R9
-	MOVQ       step+96(FP), R10
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
-	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R9
+	MOVQ  step+96(FP), R10
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R11
+	TESTQ $0x00000002, R11
+	JNZ   padded
+	MOVQ  cols+64(FP), R11
+	CMPQ  R11, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (SI), K1, Z1
@@ -174,16 +203,34 @@ masked:
 	JMP          done
 
 padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VMOVUPS      (SI), Z1
+	PREFETCHT0   (R9)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
 	TESTQ        $0x00000001, AX
 	JZ           even
 	VMOVUPS      (SI), Z1
 	PREFETCHT0   (SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z2
 	VFMADD231PS  Z1, Z2, Z0
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	DECQ         AX
 	JZ           done
 
@@ -191,19 +238,19 @@ even:
 	VMOVUPS      (SI), Z1
 	PREFETCHT0   (SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z2
 	VFMADD231PS  Z1, Z2, Z0
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (SI), Z1
 	PREFETCHT0   (SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z2
 	VFMADD231PS  Z1, Z2, Z0
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -382,6 +429,8 @@ TEXT ·tile2x32F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R11, K1
 	SHRQ       $0x10, R11
 	KMOVW      R11, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
@@ -389,16 +438,18 @@ TEXT ·tile2x32F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (DI), K1, Z4
@@ -416,15 +467,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPS      (DI), Z4
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPS      64(DI), Z5
-	PREFETCHT0   64(DI)(BX*8)
+	PREFETCHT0   64(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z6
 	VFMADD231PS  Z4, Z6, Z0
 	VFMADD231PS  Z5, Z6, Z1
@@ -432,6 +485,28 @@ padded:
 	VFMADD231PS  Z4, Z6, Z2
 	VFMADD231PS  Z5, Z6, Z3
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z4
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z5
+	PREFETCHT0   64(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -441,8 +516,6 @@ even:
 	VMOVUPS      64(DI), Z5
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z6
 	VFMADD231PS  Z4, Z6, Z0
 	VFMADD231PS  Z5, Z6, Z1
@@ -450,13 +523,13 @@ even:
 	VFMADD231PS  Z4, Z6, Z2
 	VFMADD231PS  Z5, Z6, Z3
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPS      (DI), Z4
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      64(DI), Z5
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z6
 	VFMADD231PS  Z4, Z6, Z0
 	VFMADD231PS  Z5, Z6, Z1
@@ -464,6 +537,8 @@ even:
 	VFMADD231PS  Z4, Z6, Z2
 	VFMADD231PS  Z5, Z6, Z3
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -528,21 +603,25 @@ TEXT ·tile2x16F32AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R11
 	BZHIQ      R10, R11, R11
 	KMOVW      R11, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (DI), K1, Z2
@@ -557,18 +636,38 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPS      (DI), Z2
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z3
 	VFMADD231PS  Z2, Z3, Z0
 	VBROADCASTSS (SI)(CX*1), Z3
 	VFMADD231PS  Z2, Z3, Z1
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z2
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS (SI)(CX*1), Z3
+	VFMADD231PS  Z2, Z3, Z1
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -576,23 +675,23 @@ even:
 	VMOVUPS      (DI), Z2
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z3
 	VFMADD231PS  Z2, Z3, Z0
 	VBROADCASTSS (SI)(CX*1), Z3
 	VFMADD231PS  Z2, Z3, Z1
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPS      (DI), Z2
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z3
 	VFMADD231PS  Z2, Z3, Z0
 	VBROADCASTSS (SI)(CX*1), Z3
 	VFMADD231PS  Z2, Z3, Z1
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -812,6 +911,8 @@ TEXT ·tile3x32F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R11, K1
 	SHRQ       $0x10, R11
 	KMOVW      R11, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
@@ -822,16 +923,18 @@ TEXT ·tile3x32F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (DI), K1, Z6
@@ -852,15 +955,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPS      (DI), Z6
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPS      64(DI), Z7
-	PREFETCHT0   64(DI)(BX*8)
+	PREFETCHT0   64(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z8
 	VFMADD231PS  Z6, Z8, Z0
 	VFMADD231PS  Z7, Z8, Z1
@@ -871,6 +976,31 @@ padded:
 	VFMADD231PS  Z6, Z8, Z4
 	VFMADD231PS  Z7, Z8, Z5
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z6
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z7
+	PREFETCHT0   64(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -880,8 +1010,6 @@ even:
 	VMOVUPS      64(DI), Z7
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z8
 	VFMADD231PS  Z6, Z8, Z0
 	VFMADD231PS  Z7, Z8, Z1
@@ -892,13 +1020,13 @@ even:
 	VFMADD231PS  Z6, Z8, Z4
 	VFMADD231PS  Z7, Z8, Z5
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPS      (DI), Z6
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      64(DI), Z7
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z8
 	VFMADD231PS  Z6, Z8, Z0
 	VFMADD231PS  Z7, Z8, Z1
@@ -909,6 +1037,8 @@ even:
 	VFMADD231PS  Z6, Z8, Z4
 	VFMADD231PS  Z7, Z8, Z5
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -986,6 +1116,8 @@ TEXT ·tile3x16F32AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R11
 	BZHIQ      R10, R11, R11
 	KMOVW      R11, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
@@ -993,16 +1125,18 @@ TEXT ·tile3x16F32AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (DI), K1, Z3
@@ -1019,13 +1153,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPS      (DI), Z3
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z4
 	VFMADD231PS  Z3, Z4, Z0
 	VBROADCASTSS (SI)(CX*1), Z4
@@ -1033,6 +1169,26 @@ padded:
 	VBROADCASTSS (SI)(CX*2), Z4
 	VFMADD231PS  Z3, Z4, Z2
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z3
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS (SI)(CX*1), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS (SI)(CX*2), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -1040,8 +1196,6 @@ even:
 	VMOVUPS      (DI), Z3
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z4
 	VFMADD231PS  Z3, Z4, Z0
 	VBROADCASTSS (SI)(CX*1), Z4
@@ -1049,11 +1203,11 @@ even:
 	VBROADCASTSS (SI)(CX*2), Z4
 	VFMADD231PS  Z3, Z4, Z2
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPS      (DI), Z3
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z4
 	VFMADD231PS  Z3, Z4, Z0
 	VBROADCASTSS (SI)(CX*1), Z4
@@ -1061,6 +1215,8 @@ even:
 	VBROADCASTSS (SI)(CX*2), Z4
 	VFMADD231PS  Z3, Z4, Z2
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -1322,6 +1478,8 @@ TEXT ·tile4x32F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R12, K1
 	SHRQ       $0x10, R12
 	KMOVW      R12, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
@@ -1335,16 +1493,18 @@ TEXT ·tile4x32F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
-	MOVQ       next+88(FP), R11
-	MOVQ       step+96(FP), R12
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
-	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R8), K1, Z8
@@ -1368,15 +1528,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPS      (R8), Z8
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	VMOVUPS      64(R8), Z9
-	PREFETCHT0   64(R8)(BX*8)
+	PREFETCHT0   64(R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z10
 	VFMADD231PS  Z8, Z10, Z0
 	VFMADD231PS  Z9, Z10, Z1
@@ -1390,6 +1552,34 @@ padded:
 	VFMADD231PS  Z8, Z10, Z6
 	VFMADD231PS  Z9, Z10, Z7
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Z8
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      64(R8), Z9
+	PREFETCHT0   64(R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (SI)(CX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (SI)(CX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (SI)(DI*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -1399,8 +1589,6 @@ even:
 	VMOVUPS      64(R8), Z9
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z10
 	VFMADD231PS  Z8, Z10, Z0
 	VFMADD231PS  Z9, Z10, Z1
@@ -1414,13 +1602,13 @@ even:
 	VFMADD231PS  Z8, Z10, Z6
 	VFMADD231PS  Z9, Z10, Z7
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z8
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPS      64(R8), Z9
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z10
 	VFMADD231PS  Z8, Z10, Z0
 	VFMADD231PS  Z9, Z10, Z1
@@ -1434,6 +1622,8 @@ even:
 	VFMADD231PS  Z8, Z10, Z6
 	VFMADD231PS  Z9, Z10, Z7
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -1525,6 +1715,8 @@ TEXT ·tile4x16F32AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R12
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
@@ -1534,16 +1726,18 @@ TEXT ·tile4x16F32AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
-	MOVQ       next+88(FP), R11
-	MOVQ       step+96(FP), R12
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
-	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R8), K1, Z4
@@ -1562,13 +1756,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPS      (R8), Z4
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z5
 	VFMADD231PS  Z4, Z5, Z0
 	VBROADCASTSS (SI)(CX*1), Z5
@@ -1578,6 +1774,28 @@ padded:
 	VBROADCASTSS (SI)(DI*1), Z5
 	VFMADD231PS  Z4, Z5, Z3
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Z4
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (SI)(CX*1), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (SI)(CX*2), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS (SI)(DI*1), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -1585,8 +1803,6 @@ even:
 	VMOVUPS      (R8), Z4
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z5
 	VFMADD231PS  Z4, Z5, Z0
 	VBROADCASTSS (SI)(CX*1), Z5
@@ -1596,11 +1812,11 @@ even:
 	VBROADCASTSS (SI)(DI*1), Z5
 	VFMADD231PS  Z4, Z5, Z3
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z4
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z5
 	VFMADD231PS  Z4, Z5, Z0
 	VBROADCASTSS (SI)(CX*1), Z5
@@ -1610,6 +1826,8 @@ even:
 	VBROADCASTSS (SI)(DI*1), Z5
 	VFMADD231PS  Z4, Z5, Z3
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -1912,6 +2130,8 @@ TEXT ·tile5x32F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R12, K1
 	SHRQ       $0x10, R12
 	KMOVW      R12, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
@@ -1928,16 +2148,18 @@ TEXT ·tile5x32F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
-	MOVQ       next+88(FP), R11
-	MOVQ       step+96(FP), R12
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
-	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R8), K1, Z10
@@ -1964,15 +2186,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000005, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPS      (R8), Z10
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	VMOVUPS      64(R8), Z11
-	PREFETCHT0   64(R8)(BX*8)
+	PREFETCHT0   64(R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z10, Z12, Z0
 	VFMADD231PS  Z11, Z12, Z1
@@ -1989,6 +2213,37 @@ padded:
 	VFMADD231PS  Z10, Z12, Z8
 	VFMADD231PS  Z11, Z12, Z9
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Z10
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      64(R8), Z11
+	PREFETCHT0   64(R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS (SI)(DI*1), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (SI)(CX*4), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -1998,8 +2253,6 @@ even:
 	VMOVUPS      64(R8), Z11
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z10, Z12, Z0
 	VFMADD231PS  Z11, Z12, Z1
@@ -2016,13 +2269,13 @@ even:
 	VFMADD231PS  Z10, Z12, Z8
 	VFMADD231PS  Z11, Z12, Z9
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z10
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPS      64(R8), Z11
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z10, Z12, Z0
 	VFMADD231PS  Z11, Z12, Z1
@@ -2039,6 +2292,8 @@ even:
 	VFMADD231PS  Z10, Z12, Z8
 	VFMADD231PS  Z11, Z12, Z9
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -2143,6 +2398,8 @@ TEXT ·tile5x16F32AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R12
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
@@ -2154,16 +2411,18 @@ TEXT ·tile5x16F32AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
-	MOVQ       next+88(FP), R11
-	MOVQ       step+96(FP), R12
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
-	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R8), K1, Z5
@@ -2184,13 +2443,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000005, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPS      (R8), Z5
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z6
 	VFMADD231PS  Z5, Z6, Z0
 	VBROADCASTSS (SI)(CX*1), Z6
@@ -2202,6 +2463,30 @@ padded:
 	VBROADCASTSS (SI)(CX*4), Z6
 	VFMADD231PS  Z5, Z6, Z4
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Z5
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*2), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS (SI)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS (SI)(CX*4), Z6
+	VFMADD231PS  Z5, Z6, Z4
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -2209,8 +2494,6 @@ even:
 	VMOVUPS      (R8), Z5
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z6
 	VFMADD231PS  Z5, Z6, Z0
 	VBROADCASTSS (SI)(CX*1), Z6
@@ -2222,11 +2505,11 @@ even:
 	VBROADCASTSS (SI)(CX*4), Z6
 	VFMADD231PS  Z5, Z6, Z4
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z5
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z6
 	VFMADD231PS  Z5, Z6, Z0
 	VBROADCASTSS (SI)(CX*1), Z6
@@ -2238,6 +2521,8 @@ even:
 	VBROADCASTSS (SI)(CX*4), Z6
 	VFMADD231PS  Z5, Z6, Z4
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -2582,6 +2867,8 @@ TEXT ·tile6x32F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R13, K1
 	SHRQ       $0x10, R13
 	KMOVW      R13, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
@@ -2601,16 +2888,18 @@ TEXT ·tile6x32F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
-	MOVQ       next+88(FP), R12
-	MOVQ       step+96(FP), R13
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R14
-	TESTQ      $0x00000002, R14
-	JNZ        padded
-	MOVQ       cols+64(FP), R14
-	CMPQ       R14, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R9), K1, Z12
@@ -2640,15 +2929,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000006, R11, R12
+	ADDQ   R10, R12
+
+shallow:
 	VMOVUPS      (R9), Z12
-	PREFETCHT0   (R9)(BX*8)
+	PREFETCHT0   (R12)
 	VMOVUPS      64(R9), Z13
-	PREFETCHT0   64(R9)(BX*8)
+	PREFETCHT0   64(R12)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z14
 	VFMADD231PS  Z12, Z14, Z0
 	VFMADD231PS  Z13, Z14, Z1
@@ -2668,6 +2959,40 @@ padded:
 	VFMADD231PS  Z12, Z14, Z10
 	VFMADD231PS  Z13, Z14, Z11
 	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R9), Z12
+	PREFETCHT0   (R9)(BX*8)
+	VMOVUPS      64(R9), Z13
+	PREFETCHT0   64(R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS (SI)(CX*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS (SI)(CX*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS (SI)(DI*1), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS (SI)(CX*4), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS (SI)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Z13, Z14, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	DECQ         AX
 	JZ           done
 
@@ -2677,8 +3002,6 @@ even:
 	VMOVUPS      64(R9), Z13
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z14
 	VFMADD231PS  Z12, Z14, Z0
 	VFMADD231PS  Z13, Z14, Z1
@@ -2698,13 +3021,13 @@ even:
 	VFMADD231PS  Z12, Z14, Z10
 	VFMADD231PS  Z13, Z14, Z11
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VMOVUPS      (R9), Z12
 	PREFETCHT0   (R9)(BX*8)
 	VMOVUPS      64(R9), Z13
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z14
 	VFMADD231PS  Z12, Z14, Z0
 	VFMADD231PS  Z13, Z14, Z1
@@ -2724,6 +3047,8 @@ even:
 	VFMADD231PS  Z12, Z14, Z10
 	VFMADD231PS  Z13, Z14, Z11
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -2842,6 +3167,8 @@ TEXT ·tile6x16F32AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R13
 	BZHIQ      R12, R13, R13
 	KMOVW      R13, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
@@ -2855,16 +3182,18 @@ TEXT ·tile6x16F32AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
-	MOVQ       next+88(FP), R12
-	MOVQ       step+96(FP), R13
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R14
-	TESTQ      $0x00000002, R14
-	JNZ        padded
-	MOVQ       cols+64(FP), R14
-	CMPQ       R14, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R9), K1, Z6
@@ -2887,13 +3216,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000006, R11, R12
+	ADDQ   R10, R12
+
+shallow:
 	VMOVUPS      (R9), Z6
-	PREFETCHT0   (R9)(BX*8)
+	PREFETCHT0   (R12)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z7
 	VFMADD231PS  Z6, Z7, Z0
 	VBROADCASTSS (SI)(CX*1), Z7
@@ -2907,6 +3238,32 @@ padded:
 	VBROADCASTSS (SI)(R8*1), Z7
 	VFMADD231PS  Z6, Z7, Z5
 	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R9), Z6
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (SI)(CX*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (SI)(CX*2), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (SI)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (SI)(CX*4), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (SI)(R8*1), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	DECQ         AX
 	JZ           done
 
@@ -2914,8 +3271,6 @@ even:
 	VMOVUPS      (R9), Z6
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z7
 	VFMADD231PS  Z6, Z7, Z0
 	VBROADCASTSS (SI)(CX*1), Z7
@@ -2929,11 +3284,11 @@ even:
 	VBROADCASTSS (SI)(R8*1), Z7
 	VFMADD231PS  Z6, Z7, Z5
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VMOVUPS      (R9), Z6
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z7
 	VFMADD231PS  Z6, Z7, Z0
 	VBROADCASTSS (SI)(CX*1), Z7
@@ -2947,6 +3302,8 @@ even:
 	VBROADCASTSS (SI)(R8*1), Z7
 	VFMADD231PS  Z6, Z7, Z5
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -3332,6 +3689,8 @@ TEXT ·tile7x32F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R13, K1
 	SHRQ       $0x10, R13
 	KMOVW      R13, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
@@ -3354,16 +3713,18 @@ TEXT ·tile7x32F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
-	MOVQ       next+88(FP), R12
-	MOVQ       step+96(FP), R13
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R14
-	TESTQ      $0x00000002, R14
-	JNZ        padded
-	MOVQ       cols+64(FP), R14
-	CMPQ       R14, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R9), K1, Z14
@@ -3396,15 +3757,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000007, R11, R12
+	ADDQ   R10, R12
+
+shallow:
 	VMOVUPS      (R9), Z14
-	PREFETCHT0   (R9)(BX*8)
+	PREFETCHT0   (R12)
 	VMOVUPS      64(R9), Z15
-	PREFETCHT0   64(R9)(BX*8)
+	PREFETCHT0   64(R12)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z16
 	VFMADD231PS  Z14, Z16, Z0
 	VFMADD231PS  Z15, Z16, Z1
@@ -3427,6 +3790,43 @@ padded:
 	VFMADD231PS  Z14, Z16, Z12
 	VFMADD231PS  Z15, Z16, Z13
 	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R9), Z14
+	PREFETCHT0   (R9)(BX*8)
+	VMOVUPS      64(R9), Z15
+	PREFETCHT0   64(R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z14, Z16, Z0
+	VFMADD231PS  Z15, Z16, Z1
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z14, Z16, Z4
+	VFMADD231PS  Z15, Z16, Z5
+	VBROADCASTSS (SI)(DI*1), Z16
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*4), Z16
+	VFMADD231PS  Z14, Z16, Z8
+	VFMADD231PS  Z15, Z16, Z9
+	VBROADCASTSS (SI)(R8*1), Z16
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	VBROADCASTSS (SI)(DI*2), Z16
+	VFMADD231PS  Z14, Z16, Z12
+	VFMADD231PS  Z15, Z16, Z13
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	DECQ         AX
 	JZ           done
 
@@ -3436,8 +3836,6 @@ even:
 	VMOVUPS      64(R9), Z15
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z16
 	VFMADD231PS  Z14, Z16, Z0
 	VFMADD231PS  Z15, Z16, Z1
@@ -3460,13 +3858,13 @@ even:
 	VFMADD231PS  Z14, Z16, Z12
 	VFMADD231PS  Z15, Z16, Z13
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VMOVUPS      (R9), Z14
 	PREFETCHT0   (R9)(BX*8)
 	VMOVUPS      64(R9), Z15
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z16
 	VFMADD231PS  Z14, Z16, Z0
 	VFMADD231PS  Z15, Z16, Z1
@@ -3489,6 +3887,8 @@ even:
 	VFMADD231PS  Z14, Z16, Z12
 	VFMADD231PS  Z15, Z16, Z13
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -3620,6 +4020,8 @@ TEXT ·tile7x16F32AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R13
 	BZHIQ      R12, R13, R13
 	KMOVW      R13, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
@@ -3635,16 +4037,18 @@ TEXT ·tile7x16F32AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
-	MOVQ       next+88(FP), R12
-	MOVQ       step+96(FP), R13
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R14
-	TESTQ      $0x00000002, R14
-	JNZ        padded
-	MOVQ       cols+64(FP), R14
-	CMPQ       R14, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R9), K1, Z7
@@ -3669,13 +4073,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000007, R11, R12
+	ADDQ   R10, R12
+
+shallow:
 	VMOVUPS      (R9), Z7
-	PREFETCHT0   (R9)(BX*8)
+	PREFETCHT0   (R12)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z8
 	VFMADD231PS  Z7, Z8, Z0
 	VBROADCASTSS (SI)(CX*1), Z8
@@ -3691,6 +4097,34 @@ padded:
 	VBROADCASTSS (SI)(DI*2), Z8
 	VFMADD231PS  Z7, Z8, Z6
 	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R9), Z7
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS (SI)(DI*1), Z8
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*4), Z8
+	VFMADD231PS  Z7, Z8, Z4
+	VBROADCASTSS (SI)(R8*1), Z8
+	VFMADD231PS  Z7, Z8, Z5
+	VBROADCASTSS (SI)(DI*2), Z8
+	VFMADD231PS  Z7, Z8, Z6
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	DECQ         AX
 	JZ           done
 
@@ -3698,8 +4132,6 @@ even:
 	VMOVUPS      (R9), Z7
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z8
 	VFMADD231PS  Z7, Z8, Z0
 	VBROADCASTSS (SI)(CX*1), Z8
@@ -3715,11 +4147,11 @@ even:
 	VBROADCASTSS (SI)(DI*2), Z8
 	VFMADD231PS  Z7, Z8, Z6
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VMOVUPS      (R9), Z7
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z8
 	VFMADD231PS  Z7, Z8, Z0
 	VBROADCASTSS (SI)(CX*1), Z8
@@ -3735,6 +4167,8 @@ even:
 	VBROADCASTSS (SI)(DI*2), Z8
 	VFMADD231PS  Z7, Z8, Z6
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -4163,6 +4597,8 @@ TEXT ·tile8x32F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x10, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -4188,16 +4624,18 @@ TEXT ·tile8x32F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z16
@@ -4234,15 +4672,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000008, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z16
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R10), Z17
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z18
 	VFMADD231PS  Z16, Z18, Z0
 	VFMADD231PS  Z17, Z18, Z1
@@ -4269,6 +4709,47 @@ padded:
 	VFMADD231PS  Z17, Z18, Z15
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z16
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z17
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS (SI)(CX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS (SI)(CX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS (SI)(DI*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS (SI)(CX*4), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS (SI)(R8*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS (SI)(DI*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -4278,8 +4759,6 @@ even:
 	VMOVUPS      64(R10), Z17
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z18
 	VFMADD231PS  Z16, Z18, Z0
 	VFMADD231PS  Z17, Z18, Z1
@@ -4306,13 +4785,13 @@ even:
 	VFMADD231PS  Z17, Z18, Z15
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z16
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPS      64(R10), Z17
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z18
 	VFMADD231PS  Z16, Z18, Z0
 	VFMADD231PS  Z17, Z18, Z1
@@ -4339,6 +4818,8 @@ even:
 	VFMADD231PS  Z17, Z18, Z15
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -4485,6 +4966,8 @@ TEXT ·tile8x16F32AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -4502,16 +4985,18 @@ TEXT ·tile8x16F32AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z8
@@ -4539,13 +5024,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000008, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z8
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z9
 	VFMADD231PS  Z8, Z9, Z0
 	VBROADCASTSS (SI)(CX*1), Z9
@@ -4564,6 +5051,37 @@ padded:
 	VFMADD231PS  Z8, Z9, Z7
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z8
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS (SI)(CX*1), Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS (SI)(CX*2), Z9
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS (SI)(DI*1), Z9
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS (SI)(CX*4), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (SI)(R8*1), Z9
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS (SI)(DI*2), Z9
+	VFMADD231PS  Z8, Z9, Z6
+	VBROADCASTSS (R9), Z9
+	VFMADD231PS  Z8, Z9, Z7
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -4571,8 +5089,6 @@ even:
 	VMOVUPS      (R10), Z8
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z9
 	VFMADD231PS  Z8, Z9, Z0
 	VBROADCASTSS (SI)(CX*1), Z9
@@ -4591,11 +5107,11 @@ even:
 	VFMADD231PS  Z8, Z9, Z7
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z8
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z9
 	VFMADD231PS  Z8, Z9, Z0
 	VBROADCASTSS (SI)(CX*1), Z9
@@ -4614,6 +5130,8 @@ even:
 	VFMADD231PS  Z8, Z9, Z7
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -5083,6 +5601,8 @@ TEXT ·tile9x32F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x10, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -5111,16 +5631,18 @@ TEXT ·tile9x32F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z18
@@ -5160,15 +5682,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000009, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z18
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R10), Z19
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z20
 	VFMADD231PS  Z18, Z20, Z0
 	VFMADD231PS  Z19, Z20, Z1
@@ -5198,6 +5722,50 @@ padded:
 	VFMADD231PS  Z19, Z20, Z17
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z18
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z19
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z20
+	VFMADD231PS  Z18, Z20, Z0
+	VFMADD231PS  Z19, Z20, Z1
+	VBROADCASTSS (SI)(CX*1), Z20
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (SI)(CX*2), Z20
+	VFMADD231PS  Z18, Z20, Z4
+	VFMADD231PS  Z19, Z20, Z5
+	VBROADCASTSS (SI)(DI*1), Z20
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (SI)(CX*4), Z20
+	VFMADD231PS  Z18, Z20, Z8
+	VFMADD231PS  Z19, Z20, Z9
+	VBROADCASTSS (SI)(R8*1), Z20
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (SI)(DI*2), Z20
+	VFMADD231PS  Z18, Z20, Z12
+	VFMADD231PS  Z19, Z20, Z13
+	VBROADCASTSS (R9), Z20
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	VBROADCASTSS (R9)(CX*1), Z20
+	VFMADD231PS  Z18, Z20, Z16
+	VFMADD231PS  Z19, Z20, Z17
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -5207,8 +5775,6 @@ even:
 	VMOVUPS      64(R10), Z19
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z20
 	VFMADD231PS  Z18, Z20, Z0
 	VFMADD231PS  Z19, Z20, Z1
@@ -5238,13 +5804,13 @@ even:
 	VFMADD231PS  Z19, Z20, Z17
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z18
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPS      64(R10), Z19
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z20
 	VFMADD231PS  Z18, Z20, Z0
 	VFMADD231PS  Z19, Z20, Z1
@@ -5274,6 +5840,8 @@ even:
 	VFMADD231PS  Z19, Z20, Z17
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -5433,6 +6001,8 @@ TEXT ·tile9x16F32AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -5452,16 +6022,18 @@ TEXT ·tile9x16F32AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z9
@@ -5491,13 +6063,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000009, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z9
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z10
 	VFMADD231PS  Z9, Z10, Z0
 	VBROADCASTSS (SI)(CX*1), Z10
@@ -5518,6 +6092,39 @@ padded:
 	VFMADD231PS  Z9, Z10, Z8
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z9
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z10
+	VFMADD231PS  Z9, Z10, Z0
+	VBROADCASTSS (SI)(CX*1), Z10
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (SI)(CX*2), Z10
+	VFMADD231PS  Z9, Z10, Z2
+	VBROADCASTSS (SI)(DI*1), Z10
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (SI)(CX*4), Z10
+	VFMADD231PS  Z9, Z10, Z4
+	VBROADCASTSS (SI)(R8*1), Z10
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (SI)(DI*2), Z10
+	VFMADD231PS  Z9, Z10, Z6
+	VBROADCASTSS (R9), Z10
+	VFMADD231PS  Z9, Z10, Z7
+	VBROADCASTSS (R9)(CX*1), Z10
+	VFMADD231PS  Z9, Z10, Z8
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -5525,8 +6132,6 @@ even:
 	VMOVUPS      (R10), Z9
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z10
 	VFMADD231PS  Z9, Z10, Z0
 	VBROADCASTSS (SI)(CX*1), Z10
@@ -5547,11 +6152,11 @@ even:
 	VFMADD231PS  Z9, Z10, Z8
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z9
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z10
 	VFMADD231PS  Z9, Z10, Z0
 	VBROADCASTSS (SI)(CX*1), Z10
@@ -5572,6 +6177,8 @@ even:
 	VFMADD231PS  Z9, Z10, Z8
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -6082,6 +6689,8 @@ TEXT ·tile10x32F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x10, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -6113,16 +6722,18 @@ TEXT ·tile10x32F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z20
@@ -6165,15 +6776,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000a, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z20
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R10), Z21
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z22
 	VFMADD231PS  Z20, Z22, Z0
 	VFMADD231PS  Z21, Z22, Z1
@@ -6206,6 +6819,53 @@ padded:
 	VFMADD231PS  Z21, Z22, Z19
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z20
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z21
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z22
+	VFMADD231PS  Z20, Z22, Z0
+	VFMADD231PS  Z21, Z22, Z1
+	VBROADCASTSS (SI)(CX*1), Z22
+	VFMADD231PS  Z20, Z22, Z2
+	VFMADD231PS  Z21, Z22, Z3
+	VBROADCASTSS (SI)(CX*2), Z22
+	VFMADD231PS  Z20, Z22, Z4
+	VFMADD231PS  Z21, Z22, Z5
+	VBROADCASTSS (SI)(DI*1), Z22
+	VFMADD231PS  Z20, Z22, Z6
+	VFMADD231PS  Z21, Z22, Z7
+	VBROADCASTSS (SI)(CX*4), Z22
+	VFMADD231PS  Z20, Z22, Z8
+	VFMADD231PS  Z21, Z22, Z9
+	VBROADCASTSS (SI)(R8*1), Z22
+	VFMADD231PS  Z20, Z22, Z10
+	VFMADD231PS  Z21, Z22, Z11
+	VBROADCASTSS (SI)(DI*2), Z22
+	VFMADD231PS  Z20, Z22, Z12
+	VFMADD231PS  Z21, Z22, Z13
+	VBROADCASTSS (R9), Z22
+	VFMADD231PS  Z20, Z22, Z14
+	VFMADD231PS  Z21, Z22, Z15
+	VBROADCASTSS (R9)(CX*1), Z22
+	VFMADD231PS  Z20, Z22, Z16
+	VFMADD231PS  Z21, Z22, Z17
+	VBROADCASTSS (R9)(CX*2), Z22
+	VFMADD231PS  Z20, Z22, Z18
+	VFMADD231PS  Z21, Z22, Z19
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -6215,8 +6875,6 @@ even:
 	VMOVUPS      64(R10), Z21
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z22
 	VFMADD231PS  Z20, Z22, Z0
 	VFMADD231PS  Z21, Z22, Z1
@@ -6249,13 +6907,13 @@ even:
 	VFMADD231PS  Z21, Z22, Z19
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z20
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPS      64(R10), Z21
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z22
 	VFMADD231PS  Z20, Z22, Z0
 	VFMADD231PS  Z21, Z22, Z1
@@ -6288,6 +6946,8 @@ even:
 	VFMADD231PS  Z21, Z22, Z19
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -6460,6 +7120,8 @@ TEXT ·tile10x16F32AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -6481,16 +7143,18 @@ TEXT ·tile10x16F32AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z10
@@ -6522,13 +7186,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000a, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z10
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z11
 	VFMADD231PS  Z10, Z11, Z0
 	VBROADCASTSS (SI)(CX*1), Z11
@@ -6551,6 +7217,41 @@ padded:
 	VFMADD231PS  Z10, Z11, Z9
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z10
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z11
+	VFMADD231PS  Z10, Z11, Z0
+	VBROADCASTSS (SI)(CX*1), Z11
+	VFMADD231PS  Z10, Z11, Z1
+	VBROADCASTSS (SI)(CX*2), Z11
+	VFMADD231PS  Z10, Z11, Z2
+	VBROADCASTSS (SI)(DI*1), Z11
+	VFMADD231PS  Z10, Z11, Z3
+	VBROADCASTSS (SI)(CX*4), Z11
+	VFMADD231PS  Z10, Z11, Z4
+	VBROADCASTSS (SI)(R8*1), Z11
+	VFMADD231PS  Z10, Z11, Z5
+	VBROADCASTSS (SI)(DI*2), Z11
+	VFMADD231PS  Z10, Z11, Z6
+	VBROADCASTSS (R9), Z11
+	VFMADD231PS  Z10, Z11, Z7
+	VBROADCASTSS (R9)(CX*1), Z11
+	VFMADD231PS  Z10, Z11, Z8
+	VBROADCASTSS (R9)(CX*2), Z11
+	VFMADD231PS  Z10, Z11, Z9
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -6558,8 +7259,6 @@ even:
 	VMOVUPS      (R10), Z10
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z11
 	VFMADD231PS  Z10, Z11, Z0
 	VBROADCASTSS (SI)(CX*1), Z11
@@ -6582,11 +7281,11 @@ even:
 	VFMADD231PS  Z10, Z11, Z9
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z10
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z11
 	VFMADD231PS  Z10, Z11, Z0
 	VBROADCASTSS (SI)(CX*1), Z11
@@ -6609,6 +7308,8 @@ even:
 	VFMADD231PS  Z10, Z11, Z9
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -7160,6 +7861,8 @@ TEXT ·tile11x32F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x10, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -7194,16 +7897,18 @@ TEXT ·tile11x32F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z22
@@ -7249,15 +7954,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000b, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z22
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R10), Z23
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z24
 	VFMADD231PS  Z22, Z24, Z0
 	VFMADD231PS  Z23, Z24, Z1
@@ -7293,6 +8000,56 @@ padded:
 	VFMADD231PS  Z23, Z24, Z21
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z22
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z23
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z24
+	VFMADD231PS  Z22, Z24, Z0
+	VFMADD231PS  Z23, Z24, Z1
+	VBROADCASTSS (SI)(CX*1), Z24
+	VFMADD231PS  Z22, Z24, Z2
+	VFMADD231PS  Z23, Z24, Z3
+	VBROADCASTSS (SI)(CX*2), Z24
+	VFMADD231PS  Z22, Z24, Z4
+	VFMADD231PS  Z23, Z24, Z5
+	VBROADCASTSS (SI)(DI*1), Z24
+	VFMADD231PS  Z22, Z24, Z6
+	VFMADD231PS  Z23, Z24, Z7
+	VBROADCASTSS (SI)(CX*4), Z24
+	VFMADD231PS  Z22, Z24, Z8
+	VFMADD231PS  Z23, Z24, Z9
+	VBROADCASTSS (SI)(R8*1), Z24
+	VFMADD231PS  Z22, Z24, Z10
+	VFMADD231PS  Z23, Z24, Z11
+	VBROADCASTSS (SI)(DI*2), Z24
+	VFMADD231PS  Z22, Z24, Z12
+	VFMADD231PS  Z23, Z24, Z13
+	VBROADCASTSS (R9), Z24
+	VFMADD231PS  Z22, Z24, Z14
+	VFMADD231PS  Z23, Z24, Z15
+	VBROADCASTSS (R9)(CX*1), Z24
+	VFMADD231PS  Z22, Z24, Z16
+	VFMADD231PS  Z23, Z24, Z17
+	VBROADCASTSS (R9)(CX*2), Z24
+	VFMADD231PS  Z22, Z24, Z18
+	VFMADD231PS  Z23, Z24, Z19
+	VBROADCASTSS (R9)(DI*1), Z24
+	VFMADD231PS  Z22, Z24, Z20
+	VFMADD231PS  Z23, Z24, Z21
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -7302,8 +8059,6 @@ even:
 	VMOVUPS      64(R10), Z23
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z24
 	VFMADD231PS  Z22, Z24, Z0
 	VFMADD231PS  Z23, Z24, Z1
@@ -7339,13 +8094,13 @@ even:
 	VFMADD231PS  Z23, Z24, Z21
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z22
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPS      64(R10), Z23
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z24
 	VFMADD231PS  Z22, Z24, Z0
 	VFMADD231PS  Z23, Z24, Z1
@@ -7381,6 +8136,8 @@ even:
 	VFMADD231PS  Z23, Z24, Z21
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -7566,6 +8323,8 @@ TEXT ·tile11x16F32AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -7589,16 +8348,18 @@ TEXT ·tile11x16F32AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z11
@@ -7632,13 +8393,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000b, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z11
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z11, Z12, Z0
 	VBROADCASTSS (SI)(CX*1), Z12
@@ -7663,6 +8426,43 @@ padded:
 	VFMADD231PS  Z11, Z12, Z10
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z11
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z11, Z12, Z0
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS (SI)(CX*2), Z12
+	VFMADD231PS  Z11, Z12, Z2
+	VBROADCASTSS (SI)(DI*1), Z12
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*4), Z12
+	VFMADD231PS  Z11, Z12, Z4
+	VBROADCASTSS (SI)(R8*1), Z12
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS (SI)(DI*2), Z12
+	VFMADD231PS  Z11, Z12, Z6
+	VBROADCASTSS (R9), Z12
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (R9)(CX*1), Z12
+	VFMADD231PS  Z11, Z12, Z8
+	VBROADCASTSS (R9)(CX*2), Z12
+	VFMADD231PS  Z11, Z12, Z9
+	VBROADCASTSS (R9)(DI*1), Z12
+	VFMADD231PS  Z11, Z12, Z10
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -7670,8 +8470,6 @@ even:
 	VMOVUPS      (R10), Z11
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z11, Z12, Z0
 	VBROADCASTSS (SI)(CX*1), Z12
@@ -7696,11 +8494,11 @@ even:
 	VFMADD231PS  Z11, Z12, Z10
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z11
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z11, Z12, Z0
 	VBROADCASTSS (SI)(CX*1), Z12
@@ -7725,6 +8523,8 @@ even:
 	VFMADD231PS  Z11, Z12, Z10
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -8317,6 +9117,8 @@ TEXT ·tile12x32F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x10, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -8354,16 +9156,18 @@ TEXT ·tile12x32F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z24
@@ -8412,15 +9216,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000c, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z24
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R10), Z25
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
@@ -8459,6 +9265,59 @@ padded:
 	VFMADD231PS  Z25, Z26, Z23
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z24
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z25
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z26
+	VFMADD231PS  Z24, Z26, Z0
+	VFMADD231PS  Z25, Z26, Z1
+	VBROADCASTSS (SI)(CX*1), Z26
+	VFMADD231PS  Z24, Z26, Z2
+	VFMADD231PS  Z25, Z26, Z3
+	VBROADCASTSS (SI)(CX*2), Z26
+	VFMADD231PS  Z24, Z26, Z4
+	VFMADD231PS  Z25, Z26, Z5
+	VBROADCASTSS (SI)(DI*1), Z26
+	VFMADD231PS  Z24, Z26, Z6
+	VFMADD231PS  Z25, Z26, Z7
+	VBROADCASTSS (SI)(CX*4), Z26
+	VFMADD231PS  Z24, Z26, Z8
+	VFMADD231PS  Z25, Z26, Z9
+	VBROADCASTSS (SI)(R8*1), Z26
+	VFMADD231PS  Z24, Z26, Z10
+	VFMADD231PS  Z25, Z26, Z11
+	VBROADCASTSS (SI)(DI*2), Z26
+	VFMADD231PS  Z24, Z26, Z12
+	VFMADD231PS  Z25, Z26, Z13
+	VBROADCASTSS (R9), Z26
+	VFMADD231PS  Z24, Z26, Z14
+	VFMADD231PS  Z25, Z26, Z15
+	VBROADCASTSS (R9)(CX*1), Z26
+	VFMADD231PS  Z24, Z26, Z16
+	VFMADD231PS  Z25, Z26, Z17
+	VBROADCASTSS (R9)(CX*2), Z26
+	VFMADD231PS  Z24, Z26, Z18
+	VFMADD231PS  Z25, Z26, Z19
+	VBROADCASTSS (R9)(DI*1), Z26
+	VFMADD231PS  Z24, Z26, Z20
+	VFMADD231PS  Z25, Z26, Z21
+	VBROADCASTSS (R9)(CX*4), Z26
+	VFMADD231PS  Z24, Z26, Z22
+	VFMADD231PS  Z25, Z26, Z23
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -8468,8 +9327,6 @@ even:
 	VMOVUPS      64(R10), Z25
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
@@ -8508,13 +9365,13 @@ even:
 	VFMADD231PS  Z25, Z26, Z23
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z24
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPS      64(R10), Z25
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z26
 	VFMADD231PS  Z24, Z26, Z0
 	VFMADD231PS  Z25, Z26, Z1
@@ -8553,6 +9410,8 @@ even:
 	VFMADD231PS  Z25, Z26, Z23
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -8751,6 +9610,8 @@ TEXT ·tile12x16F32AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -8776,16 +9637,18 @@ TEXT ·tile12x16F32AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z12
@@ -8821,13 +9684,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000c, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z12
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z13
 	VFMADD231PS  Z12, Z13, Z0
 	VBROADCASTSS (SI)(CX*1), Z13
@@ -8854,6 +9719,45 @@ padded:
 	VFMADD231PS  Z12, Z13, Z11
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z12
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z13
+	VFMADD231PS  Z12, Z13, Z0
+	VBROADCASTSS (SI)(CX*1), Z13
+	VFMADD231PS  Z12, Z13, Z1
+	VBROADCASTSS (SI)(CX*2), Z13
+	VFMADD231PS  Z12, Z13, Z2
+	VBROADCASTSS (SI)(DI*1), Z13
+	VFMADD231PS  Z12, Z13, Z3
+	VBROADCASTSS (SI)(CX*4), Z13
+	VFMADD231PS  Z12, Z13, Z4
+	VBROADCASTSS (SI)(R8*1), Z13
+	VFMADD231PS  Z12, Z13, Z5
+	VBROADCASTSS (SI)(DI*2), Z13
+	VFMADD231PS  Z12, Z13, Z6
+	VBROADCASTSS (R9), Z13
+	VFMADD231PS  Z12, Z13, Z7
+	VBROADCASTSS (R9)(CX*1), Z13
+	VFMADD231PS  Z12, Z13, Z8
+	VBROADCASTSS (R9)(CX*2), Z13
+	VFMADD231PS  Z12, Z13, Z9
+	VBROADCASTSS (R9)(DI*1), Z13
+	VFMADD231PS  Z12, Z13, Z10
+	VBROADCASTSS (R9)(CX*4), Z13
+	VFMADD231PS  Z12, Z13, Z11
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -8861,8 +9765,6 @@ even:
 	VMOVUPS      (R10), Z12
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z13
 	VFMADD231PS  Z12, Z13, Z0
 	VBROADCASTSS (SI)(CX*1), Z13
@@ -8889,11 +9791,11 @@ even:
 	VFMADD231PS  Z12, Z13, Z11
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z12
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z13
 	VFMADD231PS  Z12, Z13, Z0
 	VBROADCASTSS (SI)(CX*1), Z13
@@ -8920,6 +9822,8 @@ even:
 	VFMADD231PS  Z12, Z13, Z11
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -9553,6 +10457,8 @@ TEXT ·tile13x32F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x10, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -9593,16 +10499,18 @@ TEXT ·tile13x32F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z26
@@ -9654,15 +10562,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000d, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z26
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R10), Z27
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z28
 	VFMADD231PS  Z26, Z28, Z0
 	VFMADD231PS  Z27, Z28, Z1
@@ -9704,6 +10614,62 @@ padded:
 	VFMADD231PS  Z27, Z28, Z25
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z26
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z27
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z28
+	VFMADD231PS  Z26, Z28, Z0
+	VFMADD231PS  Z27, Z28, Z1
+	VBROADCASTSS (SI)(CX*1), Z28
+	VFMADD231PS  Z26, Z28, Z2
+	VFMADD231PS  Z27, Z28, Z3
+	VBROADCASTSS (SI)(CX*2), Z28
+	VFMADD231PS  Z26, Z28, Z4
+	VFMADD231PS  Z27, Z28, Z5
+	VBROADCASTSS (SI)(DI*1), Z28
+	VFMADD231PS  Z26, Z28, Z6
+	VFMADD231PS  Z27, Z28, Z7
+	VBROADCASTSS (SI)(CX*4), Z28
+	VFMADD231PS  Z26, Z28, Z8
+	VFMADD231PS  Z27, Z28, Z9
+	VBROADCASTSS (SI)(R8*1), Z28
+	VFMADD231PS  Z26, Z28, Z10
+	VFMADD231PS  Z27, Z28, Z11
+	VBROADCASTSS (SI)(DI*2), Z28
+	VFMADD231PS  Z26, Z28, Z12
+	VFMADD231PS  Z27, Z28, Z13
+	VBROADCASTSS (R9), Z28
+	VFMADD231PS  Z26, Z28, Z14
+	VFMADD231PS  Z27, Z28, Z15
+	VBROADCASTSS (R9)(CX*1), Z28
+	VFMADD231PS  Z26, Z28, Z16
+	VFMADD231PS  Z27, Z28, Z17
+	VBROADCASTSS (R9)(CX*2), Z28
+	VFMADD231PS  Z26, Z28, Z18
+	VFMADD231PS  Z27, Z28, Z19
+	VBROADCASTSS (R9)(DI*1), Z28
+	VFMADD231PS  Z26, Z28, Z20
+	VFMADD231PS  Z27, Z28, Z21
+	VBROADCASTSS (R9)(CX*4), Z28
+	VFMADD231PS  Z26, Z28, Z22
+	VFMADD231PS  Z27, Z28, Z23
+	VBROADCASTSS (R9)(R8*1), Z28
+	VFMADD231PS  Z26, Z28, Z24
+	VFMADD231PS  Z27, Z28, Z25
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -9713,8 +10679,6 @@ even:
 	VMOVUPS      64(R10), Z27
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z28
 	VFMADD231PS  Z26, Z28, Z0
 	VFMADD231PS  Z27, Z28, Z1
@@ -9756,13 +10720,13 @@ even:
 	VFMADD231PS  Z27, Z28, Z25
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z26
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPS      64(R10), Z27
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z28
 	VFMADD231PS  Z26, Z28, Z0
 	VFMADD231PS  Z27, Z28, Z1
@@ -9804,6 +10768,8 @@ even:
 	VFMADD231PS  Z27, Z28, Z25
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -10015,6 +10981,8 @@ TEXT ·tile13x16F32AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -10042,16 +11010,18 @@ TEXT ·tile13x16F32AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z13
@@ -10089,13 +11059,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000d, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z13
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z14
 	VFMADD231PS  Z13, Z14, Z0
 	VBROADCASTSS (SI)(CX*1), Z14
@@ -10124,6 +11096,47 @@ padded:
 	VFMADD231PS  Z13, Z14, Z12
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z13
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z14
+	VFMADD231PS  Z13, Z14, Z0
+	VBROADCASTSS (SI)(CX*1), Z14
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS (SI)(CX*2), Z14
+	VFMADD231PS  Z13, Z14, Z2
+	VBROADCASTSS (SI)(DI*1), Z14
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS (SI)(CX*4), Z14
+	VFMADD231PS  Z13, Z14, Z4
+	VBROADCASTSS (SI)(R8*1), Z14
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS (SI)(DI*2), Z14
+	VFMADD231PS  Z13, Z14, Z6
+	VBROADCASTSS (R9), Z14
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS (R9)(CX*1), Z14
+	VFMADD231PS  Z13, Z14, Z8
+	VBROADCASTSS (R9)(CX*2), Z14
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS (R9)(DI*1), Z14
+	VFMADD231PS  Z13, Z14, Z10
+	VBROADCASTSS (R9)(CX*4), Z14
+	VFMADD231PS  Z13, Z14, Z11
+	VBROADCASTSS (R9)(R8*1), Z14
+	VFMADD231PS  Z13, Z14, Z12
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -10131,8 +11144,6 @@ even:
 	VMOVUPS      (R10), Z13
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z14
 	VFMADD231PS  Z13, Z14, Z0
 	VBROADCASTSS (SI)(CX*1), Z14
@@ -10161,11 +11172,11 @@ even:
 	VFMADD231PS  Z13, Z14, Z12
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z13
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z14
 	VFMADD231PS  Z13, Z14, Z0
 	VBROADCASTSS (SI)(CX*1), Z14
@@ -10194,6 +11205,8 @@ even:
 	VFMADD231PS  Z13, Z14, Z12
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -10868,6 +11881,8 @@ TEXT ·tile14x32F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x10, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -10911,16 +11926,18 @@ TEXT ·tile14x32F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z28
@@ -10975,15 +11992,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000e, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z28
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R10), Z29
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
@@ -11028,6 +12047,65 @@ padded:
 	VFMADD231PS  Z29, Z30, Z27
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z28
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z29
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z30
+	VFMADD231PS  Z28, Z30, Z0
+	VFMADD231PS  Z29, Z30, Z1
+	VBROADCASTSS (SI)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z2
+	VFMADD231PS  Z29, Z30, Z3
+	VBROADCASTSS (SI)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z4
+	VFMADD231PS  Z29, Z30, Z5
+	VBROADCASTSS (SI)(DI*1), Z30
+	VFMADD231PS  Z28, Z30, Z6
+	VFMADD231PS  Z29, Z30, Z7
+	VBROADCASTSS (SI)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z8
+	VFMADD231PS  Z29, Z30, Z9
+	VBROADCASTSS (SI)(R8*1), Z30
+	VFMADD231PS  Z28, Z30, Z10
+	VFMADD231PS  Z29, Z30, Z11
+	VBROADCASTSS (SI)(DI*2), Z30
+	VFMADD231PS  Z28, Z30, Z12
+	VFMADD231PS  Z29, Z30, Z13
+	VBROADCASTSS (R9), Z30
+	VFMADD231PS  Z28, Z30, Z14
+	VFMADD231PS  Z29, Z30, Z15
+	VBROADCASTSS (R9)(CX*1), Z30
+	VFMADD231PS  Z28, Z30, Z16
+	VFMADD231PS  Z29, Z30, Z17
+	VBROADCASTSS (R9)(CX*2), Z30
+	VFMADD231PS  Z28, Z30, Z18
+	VFMADD231PS  Z29, Z30, Z19
+	VBROADCASTSS (R9)(DI*1), Z30
+	VFMADD231PS  Z28, Z30, Z20
+	VFMADD231PS  Z29, Z30, Z21
+	VBROADCASTSS (R9)(CX*4), Z30
+	VFMADD231PS  Z28, Z30, Z22
+	VFMADD231PS  Z29, Z30, Z23
+	VBROADCASTSS (R9)(R8*1), Z30
+	VFMADD231PS  Z28, Z30, Z24
+	VFMADD231PS  Z29, Z30, Z25
+	VBROADCASTSS (R9)(DI*2), Z30
+	VFMADD231PS  Z28, Z30, Z26
+	VFMADD231PS  Z29, Z30, Z27
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -11037,8 +12115,6 @@ even:
 	VMOVUPS      64(R10), Z29
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
@@ -11083,13 +12159,13 @@ even:
 	VFMADD231PS  Z29, Z30, Z27
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z28
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPS      64(R10), Z29
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z30
 	VFMADD231PS  Z28, Z30, Z0
 	VFMADD231PS  Z29, Z30, Z1
@@ -11134,6 +12210,8 @@ even:
 	VFMADD231PS  Z29, Z30, Z27
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -11358,6 +12436,8 @@ TEXT ·tile14x16F32AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -11387,16 +12467,18 @@ TEXT ·tile14x16F32AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z14
@@ -11436,13 +12518,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000e, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z14
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z15
 	VFMADD231PS  Z14, Z15, Z0
 	VBROADCASTSS (SI)(CX*1), Z15
@@ -11473,6 +12557,49 @@ padded:
 	VFMADD231PS  Z14, Z15, Z13
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z14
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z15
+	VFMADD231PS  Z14, Z15, Z0
+	VBROADCASTSS (SI)(CX*1), Z15
+	VFMADD231PS  Z14, Z15, Z1
+	VBROADCASTSS (SI)(CX*2), Z15
+	VFMADD231PS  Z14, Z15, Z2
+	VBROADCASTSS (SI)(DI*1), Z15
+	VFMADD231PS  Z14, Z15, Z3
+	VBROADCASTSS (SI)(CX*4), Z15
+	VFMADD231PS  Z14, Z15, Z4
+	VBROADCASTSS (SI)(R8*1), Z15
+	VFMADD231PS  Z14, Z15, Z5
+	VBROADCASTSS (SI)(DI*2), Z15
+	VFMADD231PS  Z14, Z15, Z6
+	VBROADCASTSS (R9), Z15
+	VFMADD231PS  Z14, Z15, Z7
+	VBROADCASTSS (R9)(CX*1), Z15
+	VFMADD231PS  Z14, Z15, Z8
+	VBROADCASTSS (R9)(CX*2), Z15
+	VFMADD231PS  Z14, Z15, Z9
+	VBROADCASTSS (R9)(DI*1), Z15
+	VFMADD231PS  Z14, Z15, Z10
+	VBROADCASTSS (R9)(CX*4), Z15
+	VFMADD231PS  Z14, Z15, Z11
+	VBROADCASTSS (R9)(R8*1), Z15
+	VFMADD231PS  Z14, Z15, Z12
+	VBROADCASTSS (R9)(DI*2), Z15
+	VFMADD231PS  Z14, Z15, Z13
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -11480,8 +12607,6 @@ even:
 	VMOVUPS      (R10), Z14
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z15
 	VFMADD231PS  Z14, Z15, Z0
 	VBROADCASTSS (SI)(CX*1), Z15
@@ -11512,11 +12637,11 @@ even:
 	VFMADD231PS  Z14, Z15, Z13
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z14
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z15
 	VFMADD231PS  Z14, Z15, Z0
 	VBROADCASTSS (SI)(CX*1), Z15
@@ -11547,6 +12672,8 @@ even:
 	VFMADD231PS  Z14, Z15, Z13
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -12236,22 +13363,26 @@ TEXT ·tile1x64F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R10, K3
 	SHRQ       $0x10, R10
 	KMOVW      R10, K4
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
 	PREFETCHT0 192(R9)
 	ADDQ       R8, R9
-	MOVQ       next+88(FP), R9
-	MOVQ       step+96(FP), R10
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
-	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x40
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R9
+	MOVQ  step+96(FP), R10
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R11
+	TESTQ $0x00000002, R11
+	JNZ   padded
+	MOVQ  cols+64(FP), R11
+	CMPQ  R11, $0x40
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (SI), K1, Z4
@@ -12270,6 +13401,33 @@ masked:
 	JMP          done
 
 padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VMOVUPS      (SI), Z4
+	PREFETCHT0   (R9)
+	VMOVUPS      64(SI), Z5
+	PREFETCHT0   64(R9)
+	VMOVUPS      128(SI), Z6
+	PREFETCHT0   128(R9)
+	VMOVUPS      192(SI), Z7
+	PREFETCHT0   192(R9)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z8
+	VFMADD231PS  Z4, Z8, Z0
+	VFMADD231PS  Z5, Z8, Z1
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
 	TESTQ        $0x00000001, AX
 	JZ           even
 	VMOVUPS      (SI), Z4
@@ -12281,14 +13439,14 @@ padded:
 	VMOVUPS      192(SI), Z7
 	PREFETCHT0   192(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z4, Z8, Z0
 	VFMADD231PS  Z5, Z8, Z1
 	VFMADD231PS  Z6, Z8, Z2
 	VFMADD231PS  Z7, Z8, Z3
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	DECQ         AX
 	JZ           done
 
@@ -12302,14 +13460,14 @@ even:
 	VMOVUPS      192(SI), Z7
 	PREFETCHT0   192(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z4, Z8, Z0
 	VFMADD231PS  Z5, Z8, Z1
 	VFMADD231PS  Z6, Z8, Z2
 	VFMADD231PS  Z7, Z8, Z3
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (SI), Z4
 	PREFETCHT0   (SI)(BX*8)
 	VMOVUPS      64(SI), Z5
@@ -12319,14 +13477,14 @@ even:
 	VMOVUPS      192(SI), Z7
 	PREFETCHT0   192(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z8
 	VFMADD231PS  Z4, Z8, Z0
 	VFMADD231PS  Z5, Z8, Z1
 	VFMADD231PS  Z6, Z8, Z2
 	VFMADD231PS  Z7, Z8, Z3
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -12401,6 +13559,8 @@ TEXT ·tile2x64F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R11, K3
 	SHRQ       $0x10, R11
 	KMOVW      R11, K4
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
@@ -12412,16 +13572,18 @@ TEXT ·tile2x64F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 128(R10)
 	PREFETCHT0 192(R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x40
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x40
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (DI), K1, Z8
@@ -12445,19 +13607,21 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPS      (DI), Z8
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPS      64(DI), Z9
-	PREFETCHT0   64(DI)(BX*8)
+	PREFETCHT0   64(R10)
 	VMOVUPS      128(DI), Z10
-	PREFETCHT0   128(DI)(BX*8)
+	PREFETCHT0   128(R10)
 	VMOVUPS      192(DI), Z11
-	PREFETCHT0   192(DI)(BX*8)
+	PREFETCHT0   192(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z8, Z12, Z0
 	VFMADD231PS  Z9, Z12, Z1
@@ -12469,6 +13633,36 @@ padded:
 	VFMADD231PS  Z10, Z12, Z6
 	VFMADD231PS  Z11, Z12, Z7
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z8
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z9
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPS      128(DI), Z10
+	PREFETCHT0   128(DI)(BX*8)
+	VMOVUPS      192(DI), Z11
+	PREFETCHT0   192(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z8, Z12, Z0
+	VFMADD231PS  Z9, Z12, Z1
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z12, Z5
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -12482,8 +13676,6 @@ even:
 	VMOVUPS      192(DI), Z11
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z8, Z12, Z0
 	VFMADD231PS  Z9, Z12, Z1
@@ -12495,6 +13687,8 @@ even:
 	VFMADD231PS  Z10, Z12, Z6
 	VFMADD231PS  Z11, Z12, Z7
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPS      (DI), Z8
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      64(DI), Z9
@@ -12504,8 +13698,6 @@ even:
 	VMOVUPS      192(DI), Z11
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z12
 	VFMADD231PS  Z8, Z12, Z0
 	VFMADD231PS  Z9, Z12, Z1
@@ -12517,6 +13709,8 @@ even:
 	VFMADD231PS  Z10, Z12, Z6
 	VFMADD231PS  Z11, Z12, Z7
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -12617,6 +13811,8 @@ TEXT ·tile3x64F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R11, K3
 	SHRQ       $0x10, R11
 	KMOVW      R11, K4
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
@@ -12633,16 +13829,18 @@ TEXT ·tile3x64F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 128(R10)
 	PREFETCHT0 192(R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x40
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x40
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (DI), K1, Z12
@@ -12671,19 +13869,21 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPS      (DI), Z12
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPS      64(DI), Z13
-	PREFETCHT0   64(DI)(BX*8)
+	PREFETCHT0   64(R10)
 	VMOVUPS      128(DI), Z14
-	PREFETCHT0   128(DI)(BX*8)
+	PREFETCHT0   128(R10)
 	VMOVUPS      192(DI), Z15
-	PREFETCHT0   192(DI)(BX*8)
+	PREFETCHT0   192(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z16
 	VFMADD231PS  Z12, Z16, Z0
 	VFMADD231PS  Z13, Z16, Z1
@@ -12700,6 +13900,41 @@ padded:
 	VFMADD231PS  Z14, Z16, Z10
 	VFMADD231PS  Z15, Z16, Z11
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z12
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z13
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPS      128(DI), Z14
+	PREFETCHT0   128(DI)(BX*8)
+	VMOVUPS      192(DI), Z15
+	PREFETCHT0   192(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z12, Z16, Z0
+	VFMADD231PS  Z13, Z16, Z1
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z12, Z16, Z4
+	VFMADD231PS  Z13, Z16, Z5
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z12, Z16, Z8
+	VFMADD231PS  Z13, Z16, Z9
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -12713,8 +13948,6 @@ even:
 	VMOVUPS      192(DI), Z15
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z16
 	VFMADD231PS  Z12, Z16, Z0
 	VFMADD231PS  Z13, Z16, Z1
@@ -12731,6 +13964,8 @@ even:
 	VFMADD231PS  Z14, Z16, Z10
 	VFMADD231PS  Z15, Z16, Z11
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPS      (DI), Z12
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      64(DI), Z13
@@ -12740,8 +13975,6 @@ even:
 	VMOVUPS      192(DI), Z15
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z16
 	VFMADD231PS  Z12, Z16, Z0
 	VFMADD231PS  Z13, Z16, Z1
@@ -12758,6 +13991,8 @@ even:
 	VFMADD231PS  Z14, Z16, Z10
 	VFMADD231PS  Z15, Z16, Z11
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -12885,6 +14120,8 @@ TEXT ·tile4x64F32AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R12, K3
 	SHRQ       $0x10, R12
 	KMOVW      R12, K4
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
@@ -12906,16 +14143,18 @@ TEXT ·tile4x64F32AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 128(R11)
 	PREFETCHT0 192(R11)
 	ADDQ       R10, R11
-	MOVQ       next+88(FP), R11
-	MOVQ       step+96(FP), R12
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
-	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x40
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x40
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R8), K1, Z16
@@ -12949,19 +14188,21 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPS      (R8), Z16
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	VMOVUPS      64(R8), Z17
-	PREFETCHT0   64(R8)(BX*8)
+	PREFETCHT0   64(R11)
 	VMOVUPS      128(R8), Z18
-	PREFETCHT0   128(R8)(BX*8)
+	PREFETCHT0   128(R11)
 	VMOVUPS      192(R8), Z19
-	PREFETCHT0   192(R8)(BX*8)
+	PREFETCHT0   192(R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z20
 	VFMADD231PS  Z16, Z20, Z0
 	VFMADD231PS  Z17, Z20, Z1
@@ -12983,6 +14224,46 @@ padded:
 	VFMADD231PS  Z18, Z20, Z14
 	VFMADD231PS  Z19, Z20, Z15
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Z16
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      64(R8), Z17
+	PREFETCHT0   64(R8)(BX*8)
+	VMOVUPS      128(R8), Z18
+	PREFETCHT0   128(R8)(BX*8)
+	VMOVUPS      192(R8), Z19
+	PREFETCHT0   192(R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (SI)(CX*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (SI)(CX*2), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (SI)(DI*1), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -12996,8 +14277,6 @@ even:
 	VMOVUPS      192(R8), Z19
 	PREFETCHT0   192(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z20
 	VFMADD231PS  Z16, Z20, Z0
 	VFMADD231PS  Z17, Z20, Z1
@@ -13019,6 +14298,8 @@ even:
 	VFMADD231PS  Z18, Z20, Z14
 	VFMADD231PS  Z19, Z20, Z15
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z16
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPS      64(R8), Z17
@@ -13028,8 +14309,6 @@ even:
 	VMOVUPS      192(R8), Z19
 	PREFETCHT0   192(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z20
 	VFMADD231PS  Z16, Z20, Z0
 	VFMADD231PS  Z17, Z20, Z1
@@ -13051,6 +14330,8 @@ even:
 	VFMADD231PS  Z18, Z20, Z14
 	VFMADD231PS  Z19, Z20, Z15
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -14834,52 +16115,6 @@ next:
 	VZEROUPPER
 	RET
 
-// func smallF32AVX512(m int, n int, k int, a *float32, aRow int, aK int, b *float32, bK int, c *float32)
-// Requires: AVX, AVX512F, BMI2
-TEXT ·smallF32AVX512(SB), NOSPLIT, $0-72
-	MOVQ  m+0(FP), AX
-	MOVQ  n+8(FP), CX
-	MOVQ  k+16(FP), DX
-	MOVQ  a+24(FP), BX
-	MOVQ  aRow+32(FP), SI
-	MOVQ  aK+40(FP), DI
-	MOVQ  b+48(FP), R8
-	MOVQ  bK+56(FP), R9
-	MOVQ  c+64(FP), R10
-	MOVQ  $-1, R11
-	BZHIQ CX, R11, R11
-	KMOVW R11, K1
-	ADDQ  CX, CX
-	ADDQ  CX, CX
-	ADDQ  SI, SI
-	ADDQ  SI, SI
-	ADDQ  DI, DI
-	ADDQ  DI, DI
-	ADDQ  R9, R9
-	ADDQ  R9, R9
-
-row:
-	VPXORD Z0, Z0, Z0
-	MOVQ   BX, R11
-	MOVQ   R8, R12
-	MOVQ   DX, R13
-
-step:
-	VMOVUPS.Z    (R12), K1, Z2
-	VBROADCASTSS (R11), Z1
-	VFMADD231PS  Z1, Z2, Z0
-	ADDQ         DI, R11
-	ADDQ         R9, R12
-	DECQ         R13
-	JNZ          step
-	VMOVUPS      Z0, K1, (R10)
-	ADDQ         CX, R10
-	ADDQ         SI, BX
-	DECQ         AX
-	JNZ          row
-	VZEROUPPER
-	RET
-
 // func finishF32AVX512(x *float32, y *float32, z *float32, n int, least float32)
 // Requires: AVX, AVX512F
 TEXT ·finishF32AVX512(SB), NOSPLIT, $0-36
@@ -14967,20 +16202,24 @@ TEXT ·tile1x16F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R10, K1
 	SHRQ       $0x08, R10
 	KMOVW      R10, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       R8, R9
-	MOVQ       next+88(FP), R9
-	MOVQ       step+96(FP), R10
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
-	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R9
+	MOVQ  step+96(FP), R10
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R11
+	TESTQ $0x00000002, R11
+	JNZ   padded
+	MOVQ  cols+64(FP), R11
+	CMPQ  R11, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (SI), K1, Z2
@@ -14995,6 +16234,27 @@ masked:
 	JMP          done
 
 padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VMOVUPD      (SI), Z2
+	PREFETCHT0   (R9)
+	VMOVUPD      64(SI), Z3
+	PREFETCHT0   64(R9)
+	ADDQ         BX, SI
+	VBROADCASTSD (CX), Z4
+	VFMADD231PD  Z2, Z4, Z0
+	VFMADD231PD  Z3, Z4, Z1
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
 	TESTQ        $0x00000001, AX
 	JZ           even
 	VMOVUPD      (SI), Z2
@@ -15002,12 +16262,12 @@ padded:
 	VMOVUPD      64(SI), Z3
 	PREFETCHT0   64(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z4
 	VFMADD231PD  Z2, Z4, Z0
 	VFMADD231PD  Z3, Z4, Z1
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	DECQ         AX
 	JZ           done
 
@@ -15017,23 +16277,23 @@ even:
 	VMOVUPD      64(SI), Z3
 	PREFETCHT0   64(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z4
 	VFMADD231PD  Z2, Z4, Z0
 	VFMADD231PD  Z3, Z4, Z1
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPD      (SI), Z2
 	PREFETCHT0   (SI)(BX*8)
 	VMOVUPD      64(SI), Z3
 	PREFETCHT0   64(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z4
 	VFMADD231PD  Z2, Z4, Z0
 	VFMADD231PD  Z3, Z4, Z1
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -15089,19 +16349,23 @@ TEXT ·tile1x8F64AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R10
 	BZHIQ      R9, R10, R10
 	KMOVW      R10, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	ADDQ       R8, R9
-	MOVQ       next+88(FP), R9
-	MOVQ       step+96(FP), R10
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
-	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x08
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R9
+	MOVQ  step+96(FP), R10
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R11
+	TESTQ $0x00000002, R11
+	JNZ   padded
+	MOVQ  cols+64(FP), R11
+	CMPQ  R11, $0x08
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (SI), K1, Z1
@@ -15114,16 +16378,34 @@ masked:
 	JMP          done
 
 padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VMOVUPD      (SI), Z1
+	PREFETCHT0   (R9)
+	ADDQ         BX, SI
+	VBROADCASTSD (CX), Z2
+	VFMADD231PD  Z1, Z2, Z0
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
 	TESTQ        $0x00000001, AX
 	JZ           even
 	VMOVUPD      (SI), Z1
 	PREFETCHT0   (SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z2
 	VFMADD231PD  Z1, Z2, Z0
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	DECQ         AX
 	JZ           done
 
@@ -15131,19 +16413,19 @@ even:
 	VMOVUPD      (SI), Z1
 	PREFETCHT0   (SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z2
 	VFMADD231PD  Z1, Z2, Z0
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPD      (SI), Z1
 	PREFETCHT0   (SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z2
 	VFMADD231PD  Z1, Z2, Z0
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -15327,6 +16609,8 @@ TEXT ·tile2x16F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R11, K1
 	SHRQ       $0x08, R11
 	KMOVW      R11, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
@@ -15334,16 +16618,18 @@ TEXT ·tile2x16F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (DI), K1, Z4
@@ -15361,15 +16647,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPD      (DI), Z4
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPD      64(DI), Z5
-	PREFETCHT0   64(DI)(BX*8)
+	PREFETCHT0   64(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z6
 	VFMADD231PD  Z4, Z6, Z0
 	VFMADD231PD  Z5, Z6, Z1
@@ -15377,6 +16665,28 @@ padded:
 	VFMADD231PD  Z4, Z6, Z2
 	VFMADD231PD  Z5, Z6, Z3
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (DI), Z4
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPD      64(DI), Z5
+	PREFETCHT0   64(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSD (SI), Z6
+	VFMADD231PD  Z4, Z6, Z0
+	VFMADD231PD  Z5, Z6, Z1
+	VBROADCASTSD (SI)(CX*1), Z6
+	VFMADD231PD  Z4, Z6, Z2
+	VFMADD231PD  Z5, Z6, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -15386,8 +16696,6 @@ even:
 	VMOVUPD      64(DI), Z5
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z6
 	VFMADD231PD  Z4, Z6, Z0
 	VFMADD231PD  Z5, Z6, Z1
@@ -15395,13 +16703,13 @@ even:
 	VFMADD231PD  Z4, Z6, Z2
 	VFMADD231PD  Z5, Z6, Z3
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPD      (DI), Z4
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPD      64(DI), Z5
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z6
 	VFMADD231PD  Z4, Z6, Z0
 	VFMADD231PD  Z5, Z6, Z1
@@ -15409,6 +16717,8 @@ even:
 	VFMADD231PD  Z4, Z6, Z2
 	VFMADD231PD  Z5, Z6, Z3
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -15477,21 +16787,25 @@ TEXT ·tile2x8F64AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R11
 	BZHIQ      R10, R11, R11
 	KMOVW      R11, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x08
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x08
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (DI), K1, Z2
@@ -15506,18 +16820,38 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPD      (DI), Z2
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z3
 	VFMADD231PD  Z2, Z3, Z0
 	VBROADCASTSD (SI)(CX*1), Z3
 	VFMADD231PD  Z2, Z3, Z1
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (DI), Z2
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSD (SI), Z3
+	VFMADD231PD  Z2, Z3, Z0
+	VBROADCASTSD (SI)(CX*1), Z3
+	VFMADD231PD  Z2, Z3, Z1
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -15525,23 +16859,23 @@ even:
 	VMOVUPD      (DI), Z2
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z3
 	VFMADD231PD  Z2, Z3, Z0
 	VBROADCASTSD (SI)(CX*1), Z3
 	VFMADD231PD  Z2, Z3, Z1
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPD      (DI), Z2
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z3
 	VFMADD231PD  Z2, Z3, Z0
 	VBROADCASTSD (SI)(CX*1), Z3
 	VFMADD231PD  Z2, Z3, Z1
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -15766,6 +17100,8 @@ TEXT ·tile3x16F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R11, K1
 	SHRQ       $0x08, R11
 	KMOVW      R11, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
@@ -15776,16 +17112,18 @@ TEXT ·tile3x16F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (DI), K1, Z6
@@ -15806,15 +17144,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPD      (DI), Z6
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPD      64(DI), Z7
-	PREFETCHT0   64(DI)(BX*8)
+	PREFETCHT0   64(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z8
 	VFMADD231PD  Z6, Z8, Z0
 	VFMADD231PD  Z7, Z8, Z1
@@ -15825,6 +17165,31 @@ padded:
 	VFMADD231PD  Z6, Z8, Z4
 	VFMADD231PD  Z7, Z8, Z5
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (DI), Z6
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPD      64(DI), Z7
+	PREFETCHT0   64(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSD (SI), Z8
+	VFMADD231PD  Z6, Z8, Z0
+	VFMADD231PD  Z7, Z8, Z1
+	VBROADCASTSD (SI)(CX*1), Z8
+	VFMADD231PD  Z6, Z8, Z2
+	VFMADD231PD  Z7, Z8, Z3
+	VBROADCASTSD (SI)(CX*2), Z8
+	VFMADD231PD  Z6, Z8, Z4
+	VFMADD231PD  Z7, Z8, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -15834,8 +17199,6 @@ even:
 	VMOVUPD      64(DI), Z7
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z8
 	VFMADD231PD  Z6, Z8, Z0
 	VFMADD231PD  Z7, Z8, Z1
@@ -15846,13 +17209,13 @@ even:
 	VFMADD231PD  Z6, Z8, Z4
 	VFMADD231PD  Z7, Z8, Z5
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPD      (DI), Z6
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPD      64(DI), Z7
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z8
 	VFMADD231PD  Z6, Z8, Z0
 	VFMADD231PD  Z7, Z8, Z1
@@ -15863,6 +17226,8 @@ even:
 	VFMADD231PD  Z6, Z8, Z4
 	VFMADD231PD  Z7, Z8, Z5
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -15944,6 +17309,8 @@ TEXT ·tile3x8F64AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R11
 	BZHIQ      R10, R11, R11
 	KMOVW      R11, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
@@ -15951,16 +17318,18 @@ TEXT ·tile3x8F64AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x08
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x08
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (DI), K1, Z3
@@ -15977,13 +17346,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPD      (DI), Z3
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z4
 	VFMADD231PD  Z3, Z4, Z0
 	VBROADCASTSD (SI)(CX*1), Z4
@@ -15991,6 +17362,26 @@ padded:
 	VBROADCASTSD (SI)(CX*2), Z4
 	VFMADD231PD  Z3, Z4, Z2
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (DI), Z3
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSD (SI), Z4
+	VFMADD231PD  Z3, Z4, Z0
+	VBROADCASTSD (SI)(CX*1), Z4
+	VFMADD231PD  Z3, Z4, Z1
+	VBROADCASTSD (SI)(CX*2), Z4
+	VFMADD231PD  Z3, Z4, Z2
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -15998,8 +17389,6 @@ even:
 	VMOVUPD      (DI), Z3
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z4
 	VFMADD231PD  Z3, Z4, Z0
 	VBROADCASTSD (SI)(CX*1), Z4
@@ -16007,11 +17396,11 @@ even:
 	VBROADCASTSD (SI)(CX*2), Z4
 	VFMADD231PD  Z3, Z4, Z2
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPD      (DI), Z3
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z4
 	VFMADD231PD  Z3, Z4, Z0
 	VBROADCASTSD (SI)(CX*1), Z4
@@ -16019,6 +17408,8 @@ even:
 	VBROADCASTSD (SI)(CX*2), Z4
 	VFMADD231PD  Z3, Z4, Z2
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -16285,6 +17676,8 @@ TEXT ·tile4x16F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R12, K1
 	SHRQ       $0x08, R12
 	KMOVW      R12, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
@@ -16298,16 +17691,18 @@ TEXT ·tile4x16F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
-	MOVQ       next+88(FP), R11
-	MOVQ       step+96(FP), R12
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
-	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R8), K1, Z8
@@ -16331,15 +17726,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPD      (R8), Z8
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	VMOVUPD      64(R8), Z9
-	PREFETCHT0   64(R8)(BX*8)
+	PREFETCHT0   64(R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z10
 	VFMADD231PD  Z8, Z10, Z0
 	VFMADD231PD  Z9, Z10, Z1
@@ -16353,6 +17750,34 @@ padded:
 	VFMADD231PD  Z8, Z10, Z6
 	VFMADD231PD  Z9, Z10, Z7
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R8), Z8
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPD      64(R8), Z9
+	PREFETCHT0   64(R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSD (SI), Z10
+	VFMADD231PD  Z8, Z10, Z0
+	VFMADD231PD  Z9, Z10, Z1
+	VBROADCASTSD (SI)(CX*1), Z10
+	VFMADD231PD  Z8, Z10, Z2
+	VFMADD231PD  Z9, Z10, Z3
+	VBROADCASTSD (SI)(CX*2), Z10
+	VFMADD231PD  Z8, Z10, Z4
+	VFMADD231PD  Z9, Z10, Z5
+	VBROADCASTSD (SI)(DI*1), Z10
+	VFMADD231PD  Z8, Z10, Z6
+	VFMADD231PD  Z9, Z10, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -16362,8 +17787,6 @@ even:
 	VMOVUPD      64(R8), Z9
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z10
 	VFMADD231PD  Z8, Z10, Z0
 	VFMADD231PD  Z9, Z10, Z1
@@ -16377,13 +17800,13 @@ even:
 	VFMADD231PD  Z8, Z10, Z6
 	VFMADD231PD  Z9, Z10, Z7
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPD      (R8), Z8
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPD      64(R8), Z9
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z10
 	VFMADD231PD  Z8, Z10, Z0
 	VFMADD231PD  Z9, Z10, Z1
@@ -16397,6 +17820,8 @@ even:
 	VFMADD231PD  Z8, Z10, Z6
 	VFMADD231PD  Z9, Z10, Z7
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -16492,6 +17917,8 @@ TEXT ·tile4x8F64AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R12
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
@@ -16501,16 +17928,18 @@ TEXT ·tile4x8F64AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
-	MOVQ       next+88(FP), R11
-	MOVQ       step+96(FP), R12
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
-	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x08
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x08
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R8), K1, Z4
@@ -16529,13 +17958,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPD      (R8), Z4
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z5
 	VFMADD231PD  Z4, Z5, Z0
 	VBROADCASTSD (SI)(CX*1), Z5
@@ -16545,6 +17976,28 @@ padded:
 	VBROADCASTSD (SI)(DI*1), Z5
 	VFMADD231PD  Z4, Z5, Z3
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R8), Z4
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSD (SI), Z5
+	VFMADD231PD  Z4, Z5, Z0
+	VBROADCASTSD (SI)(CX*1), Z5
+	VFMADD231PD  Z4, Z5, Z1
+	VBROADCASTSD (SI)(CX*2), Z5
+	VFMADD231PD  Z4, Z5, Z2
+	VBROADCASTSD (SI)(DI*1), Z5
+	VFMADD231PD  Z4, Z5, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -16552,8 +18005,6 @@ even:
 	VMOVUPD      (R8), Z4
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z5
 	VFMADD231PD  Z4, Z5, Z0
 	VBROADCASTSD (SI)(CX*1), Z5
@@ -16563,11 +18014,11 @@ even:
 	VBROADCASTSD (SI)(DI*1), Z5
 	VFMADD231PD  Z4, Z5, Z3
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPD      (R8), Z4
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z5
 	VFMADD231PD  Z4, Z5, Z0
 	VBROADCASTSD (SI)(CX*1), Z5
@@ -16577,6 +18028,8 @@ even:
 	VBROADCASTSD (SI)(DI*1), Z5
 	VFMADD231PD  Z4, Z5, Z3
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -16884,6 +18337,8 @@ TEXT ·tile5x16F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R12, K1
 	SHRQ       $0x08, R12
 	KMOVW      R12, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
@@ -16900,16 +18355,18 @@ TEXT ·tile5x16F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
-	MOVQ       next+88(FP), R11
-	MOVQ       step+96(FP), R12
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
-	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R8), K1, Z10
@@ -16936,15 +18393,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000005, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPD      (R8), Z10
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	VMOVUPD      64(R8), Z11
-	PREFETCHT0   64(R8)(BX*8)
+	PREFETCHT0   64(R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z10, Z12, Z0
 	VFMADD231PD  Z11, Z12, Z1
@@ -16961,6 +18420,37 @@ padded:
 	VFMADD231PD  Z10, Z12, Z8
 	VFMADD231PD  Z11, Z12, Z9
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R8), Z10
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPD      64(R8), Z11
+	PREFETCHT0   64(R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSD (SI), Z12
+	VFMADD231PD  Z10, Z12, Z0
+	VFMADD231PD  Z11, Z12, Z1
+	VBROADCASTSD (SI)(CX*1), Z12
+	VFMADD231PD  Z10, Z12, Z2
+	VFMADD231PD  Z11, Z12, Z3
+	VBROADCASTSD (SI)(CX*2), Z12
+	VFMADD231PD  Z10, Z12, Z4
+	VFMADD231PD  Z11, Z12, Z5
+	VBROADCASTSD (SI)(DI*1), Z12
+	VFMADD231PD  Z10, Z12, Z6
+	VFMADD231PD  Z11, Z12, Z7
+	VBROADCASTSD (SI)(CX*4), Z12
+	VFMADD231PD  Z10, Z12, Z8
+	VFMADD231PD  Z11, Z12, Z9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -16970,8 +18460,6 @@ even:
 	VMOVUPD      64(R8), Z11
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z10, Z12, Z0
 	VFMADD231PD  Z11, Z12, Z1
@@ -16988,13 +18476,13 @@ even:
 	VFMADD231PD  Z10, Z12, Z8
 	VFMADD231PD  Z11, Z12, Z9
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPD      (R8), Z10
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPD      64(R8), Z11
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z10, Z12, Z0
 	VFMADD231PD  Z11, Z12, Z1
@@ -17011,6 +18499,8 @@ even:
 	VFMADD231PD  Z10, Z12, Z8
 	VFMADD231PD  Z11, Z12, Z9
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -17119,6 +18609,8 @@ TEXT ·tile5x8F64AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R12
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
@@ -17130,16 +18622,18 @@ TEXT ·tile5x8F64AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
-	MOVQ       next+88(FP), R11
-	MOVQ       step+96(FP), R12
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
-	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x08
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x08
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R8), K1, Z5
@@ -17160,13 +18654,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000005, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPD      (R8), Z5
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z6
 	VFMADD231PD  Z5, Z6, Z0
 	VBROADCASTSD (SI)(CX*1), Z6
@@ -17178,6 +18674,30 @@ padded:
 	VBROADCASTSD (SI)(CX*4), Z6
 	VFMADD231PD  Z5, Z6, Z4
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R8), Z5
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSD (SI), Z6
+	VFMADD231PD  Z5, Z6, Z0
+	VBROADCASTSD (SI)(CX*1), Z6
+	VFMADD231PD  Z5, Z6, Z1
+	VBROADCASTSD (SI)(CX*2), Z6
+	VFMADD231PD  Z5, Z6, Z2
+	VBROADCASTSD (SI)(DI*1), Z6
+	VFMADD231PD  Z5, Z6, Z3
+	VBROADCASTSD (SI)(CX*4), Z6
+	VFMADD231PD  Z5, Z6, Z4
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -17185,8 +18705,6 @@ even:
 	VMOVUPD      (R8), Z5
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z6
 	VFMADD231PD  Z5, Z6, Z0
 	VBROADCASTSD (SI)(CX*1), Z6
@@ -17198,11 +18716,11 @@ even:
 	VBROADCASTSD (SI)(CX*4), Z6
 	VFMADD231PD  Z5, Z6, Z4
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPD      (R8), Z5
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z6
 	VFMADD231PD  Z5, Z6, Z0
 	VBROADCASTSD (SI)(CX*1), Z6
@@ -17214,6 +18732,8 @@ even:
 	VBROADCASTSD (SI)(CX*4), Z6
 	VFMADD231PD  Z5, Z6, Z4
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -17563,6 +19083,8 @@ TEXT ·tile6x16F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R13, K1
 	SHRQ       $0x08, R13
 	KMOVW      R13, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
@@ -17582,16 +19104,18 @@ TEXT ·tile6x16F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
-	MOVQ       next+88(FP), R12
-	MOVQ       step+96(FP), R13
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R14
-	TESTQ      $0x00000002, R14
-	JNZ        padded
-	MOVQ       cols+64(FP), R14
-	CMPQ       R14, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R9), K1, Z12
@@ -17621,15 +19145,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000006, R11, R12
+	ADDQ   R10, R12
+
+shallow:
 	VMOVUPD      (R9), Z12
-	PREFETCHT0   (R9)(BX*8)
+	PREFETCHT0   (R12)
 	VMOVUPD      64(R9), Z13
-	PREFETCHT0   64(R9)(BX*8)
+	PREFETCHT0   64(R12)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z14
 	VFMADD231PD  Z12, Z14, Z0
 	VFMADD231PD  Z13, Z14, Z1
@@ -17649,6 +19175,40 @@ padded:
 	VFMADD231PD  Z12, Z14, Z10
 	VFMADD231PD  Z13, Z14, Z11
 	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R9), Z12
+	PREFETCHT0   (R9)(BX*8)
+	VMOVUPD      64(R9), Z13
+	PREFETCHT0   64(R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSD (SI), Z14
+	VFMADD231PD  Z12, Z14, Z0
+	VFMADD231PD  Z13, Z14, Z1
+	VBROADCASTSD (SI)(CX*1), Z14
+	VFMADD231PD  Z12, Z14, Z2
+	VFMADD231PD  Z13, Z14, Z3
+	VBROADCASTSD (SI)(CX*2), Z14
+	VFMADD231PD  Z12, Z14, Z4
+	VFMADD231PD  Z13, Z14, Z5
+	VBROADCASTSD (SI)(DI*1), Z14
+	VFMADD231PD  Z12, Z14, Z6
+	VFMADD231PD  Z13, Z14, Z7
+	VBROADCASTSD (SI)(CX*4), Z14
+	VFMADD231PD  Z12, Z14, Z8
+	VFMADD231PD  Z13, Z14, Z9
+	VBROADCASTSD (SI)(R8*1), Z14
+	VFMADD231PD  Z12, Z14, Z10
+	VFMADD231PD  Z13, Z14, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	DECQ         AX
 	JZ           done
 
@@ -17658,8 +19218,6 @@ even:
 	VMOVUPD      64(R9), Z13
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z14
 	VFMADD231PD  Z12, Z14, Z0
 	VFMADD231PD  Z13, Z14, Z1
@@ -17679,13 +19237,13 @@ even:
 	VFMADD231PD  Z12, Z14, Z10
 	VFMADD231PD  Z13, Z14, Z11
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VMOVUPD      (R9), Z12
 	PREFETCHT0   (R9)(BX*8)
 	VMOVUPD      64(R9), Z13
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z14
 	VFMADD231PD  Z12, Z14, Z0
 	VFMADD231PD  Z13, Z14, Z1
@@ -17705,6 +19263,8 @@ even:
 	VFMADD231PD  Z12, Z14, Z10
 	VFMADD231PD  Z13, Z14, Z11
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -17827,6 +19387,8 @@ TEXT ·tile6x8F64AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R13
 	BZHIQ      R12, R13, R13
 	KMOVW      R13, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
@@ -17840,16 +19402,18 @@ TEXT ·tile6x8F64AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
-	MOVQ       next+88(FP), R12
-	MOVQ       step+96(FP), R13
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R14
-	TESTQ      $0x00000002, R14
-	JNZ        padded
-	MOVQ       cols+64(FP), R14
-	CMPQ       R14, $0x08
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x08
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R9), K1, Z6
@@ -17872,13 +19436,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000006, R11, R12
+	ADDQ   R10, R12
+
+shallow:
 	VMOVUPD      (R9), Z6
-	PREFETCHT0   (R9)(BX*8)
+	PREFETCHT0   (R12)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z7
 	VFMADD231PD  Z6, Z7, Z0
 	VBROADCASTSD (SI)(CX*1), Z7
@@ -17892,6 +19458,32 @@ padded:
 	VBROADCASTSD (SI)(R8*1), Z7
 	VFMADD231PD  Z6, Z7, Z5
 	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R9), Z6
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSD (SI), Z7
+	VFMADD231PD  Z6, Z7, Z0
+	VBROADCASTSD (SI)(CX*1), Z7
+	VFMADD231PD  Z6, Z7, Z1
+	VBROADCASTSD (SI)(CX*2), Z7
+	VFMADD231PD  Z6, Z7, Z2
+	VBROADCASTSD (SI)(DI*1), Z7
+	VFMADD231PD  Z6, Z7, Z3
+	VBROADCASTSD (SI)(CX*4), Z7
+	VFMADD231PD  Z6, Z7, Z4
+	VBROADCASTSD (SI)(R8*1), Z7
+	VFMADD231PD  Z6, Z7, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	DECQ         AX
 	JZ           done
 
@@ -17899,8 +19491,6 @@ even:
 	VMOVUPD      (R9), Z6
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z7
 	VFMADD231PD  Z6, Z7, Z0
 	VBROADCASTSD (SI)(CX*1), Z7
@@ -17914,11 +19504,11 @@ even:
 	VBROADCASTSD (SI)(R8*1), Z7
 	VFMADD231PD  Z6, Z7, Z5
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VMOVUPD      (R9), Z6
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z7
 	VFMADD231PD  Z6, Z7, Z0
 	VBROADCASTSD (SI)(CX*1), Z7
@@ -17932,6 +19522,8 @@ even:
 	VBROADCASTSD (SI)(R8*1), Z7
 	VFMADD231PD  Z6, Z7, Z5
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -18322,6 +19914,8 @@ TEXT ·tile7x16F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R13, K1
 	SHRQ       $0x08, R13
 	KMOVW      R13, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
@@ -18344,16 +19938,18 @@ TEXT ·tile7x16F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
-	MOVQ       next+88(FP), R12
-	MOVQ       step+96(FP), R13
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R14
-	TESTQ      $0x00000002, R14
-	JNZ        padded
-	MOVQ       cols+64(FP), R14
-	CMPQ       R14, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R9), K1, Z14
@@ -18386,15 +19982,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000007, R11, R12
+	ADDQ   R10, R12
+
+shallow:
 	VMOVUPD      (R9), Z14
-	PREFETCHT0   (R9)(BX*8)
+	PREFETCHT0   (R12)
 	VMOVUPD      64(R9), Z15
-	PREFETCHT0   64(R9)(BX*8)
+	PREFETCHT0   64(R12)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z16
 	VFMADD231PD  Z14, Z16, Z0
 	VFMADD231PD  Z15, Z16, Z1
@@ -18417,6 +20015,43 @@ padded:
 	VFMADD231PD  Z14, Z16, Z12
 	VFMADD231PD  Z15, Z16, Z13
 	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R9), Z14
+	PREFETCHT0   (R9)(BX*8)
+	VMOVUPD      64(R9), Z15
+	PREFETCHT0   64(R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSD (SI), Z16
+	VFMADD231PD  Z14, Z16, Z0
+	VFMADD231PD  Z15, Z16, Z1
+	VBROADCASTSD (SI)(CX*1), Z16
+	VFMADD231PD  Z14, Z16, Z2
+	VFMADD231PD  Z15, Z16, Z3
+	VBROADCASTSD (SI)(CX*2), Z16
+	VFMADD231PD  Z14, Z16, Z4
+	VFMADD231PD  Z15, Z16, Z5
+	VBROADCASTSD (SI)(DI*1), Z16
+	VFMADD231PD  Z14, Z16, Z6
+	VFMADD231PD  Z15, Z16, Z7
+	VBROADCASTSD (SI)(CX*4), Z16
+	VFMADD231PD  Z14, Z16, Z8
+	VFMADD231PD  Z15, Z16, Z9
+	VBROADCASTSD (SI)(R8*1), Z16
+	VFMADD231PD  Z14, Z16, Z10
+	VFMADD231PD  Z15, Z16, Z11
+	VBROADCASTSD (SI)(DI*2), Z16
+	VFMADD231PD  Z14, Z16, Z12
+	VFMADD231PD  Z15, Z16, Z13
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	DECQ         AX
 	JZ           done
 
@@ -18426,8 +20061,6 @@ even:
 	VMOVUPD      64(R9), Z15
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z16
 	VFMADD231PD  Z14, Z16, Z0
 	VFMADD231PD  Z15, Z16, Z1
@@ -18450,13 +20083,13 @@ even:
 	VFMADD231PD  Z14, Z16, Z12
 	VFMADD231PD  Z15, Z16, Z13
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VMOVUPD      (R9), Z14
 	PREFETCHT0   (R9)(BX*8)
 	VMOVUPD      64(R9), Z15
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z16
 	VFMADD231PD  Z14, Z16, Z0
 	VFMADD231PD  Z15, Z16, Z1
@@ -18479,6 +20112,8 @@ even:
 	VFMADD231PD  Z14, Z16, Z12
 	VFMADD231PD  Z15, Z16, Z13
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -18614,6 +20249,8 @@ TEXT ·tile7x8F64AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R13
 	BZHIQ      R12, R13, R13
 	KMOVW      R13, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
@@ -18629,16 +20266,18 @@ TEXT ·tile7x8F64AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
-	MOVQ       next+88(FP), R12
-	MOVQ       step+96(FP), R13
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R14
-	TESTQ      $0x00000002, R14
-	JNZ        padded
-	MOVQ       cols+64(FP), R14
-	CMPQ       R14, $0x08
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x08
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R9), K1, Z7
@@ -18663,13 +20302,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000007, R11, R12
+	ADDQ   R10, R12
+
+shallow:
 	VMOVUPD      (R9), Z7
-	PREFETCHT0   (R9)(BX*8)
+	PREFETCHT0   (R12)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z8
 	VFMADD231PD  Z7, Z8, Z0
 	VBROADCASTSD (SI)(CX*1), Z8
@@ -18685,6 +20326,34 @@ padded:
 	VBROADCASTSD (SI)(DI*2), Z8
 	VFMADD231PD  Z7, Z8, Z6
 	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R9), Z7
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSD (SI), Z8
+	VFMADD231PD  Z7, Z8, Z0
+	VBROADCASTSD (SI)(CX*1), Z8
+	VFMADD231PD  Z7, Z8, Z1
+	VBROADCASTSD (SI)(CX*2), Z8
+	VFMADD231PD  Z7, Z8, Z2
+	VBROADCASTSD (SI)(DI*1), Z8
+	VFMADD231PD  Z7, Z8, Z3
+	VBROADCASTSD (SI)(CX*4), Z8
+	VFMADD231PD  Z7, Z8, Z4
+	VBROADCASTSD (SI)(R8*1), Z8
+	VFMADD231PD  Z7, Z8, Z5
+	VBROADCASTSD (SI)(DI*2), Z8
+	VFMADD231PD  Z7, Z8, Z6
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	DECQ         AX
 	JZ           done
 
@@ -18692,8 +20361,6 @@ even:
 	VMOVUPD      (R9), Z7
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z8
 	VFMADD231PD  Z7, Z8, Z0
 	VBROADCASTSD (SI)(CX*1), Z8
@@ -18709,11 +20376,11 @@ even:
 	VBROADCASTSD (SI)(DI*2), Z8
 	VFMADD231PD  Z7, Z8, Z6
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VMOVUPD      (R9), Z7
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSD (SI), Z8
 	VFMADD231PD  Z7, Z8, Z0
 	VBROADCASTSD (SI)(CX*1), Z8
@@ -18729,6 +20396,8 @@ even:
 	VBROADCASTSD (SI)(DI*2), Z8
 	VFMADD231PD  Z7, Z8, Z6
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -19162,6 +20831,8 @@ TEXT ·tile8x16F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x08, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -19187,16 +20858,18 @@ TEXT ·tile8x16F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R10), K1, Z16
@@ -19233,15 +20906,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000008, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPD      (R10), Z16
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPD      64(R10), Z17
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z18
 	VFMADD231PD  Z16, Z18, Z0
 	VFMADD231PD  Z17, Z18, Z1
@@ -19268,6 +20943,47 @@ padded:
 	VFMADD231PD  Z17, Z18, Z15
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R10), Z16
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPD      64(R10), Z17
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSD (SI), Z18
+	VFMADD231PD  Z16, Z18, Z0
+	VFMADD231PD  Z17, Z18, Z1
+	VBROADCASTSD (SI)(CX*1), Z18
+	VFMADD231PD  Z16, Z18, Z2
+	VFMADD231PD  Z17, Z18, Z3
+	VBROADCASTSD (SI)(CX*2), Z18
+	VFMADD231PD  Z16, Z18, Z4
+	VFMADD231PD  Z17, Z18, Z5
+	VBROADCASTSD (SI)(DI*1), Z18
+	VFMADD231PD  Z16, Z18, Z6
+	VFMADD231PD  Z17, Z18, Z7
+	VBROADCASTSD (SI)(CX*4), Z18
+	VFMADD231PD  Z16, Z18, Z8
+	VFMADD231PD  Z17, Z18, Z9
+	VBROADCASTSD (SI)(R8*1), Z18
+	VFMADD231PD  Z16, Z18, Z10
+	VFMADD231PD  Z17, Z18, Z11
+	VBROADCASTSD (SI)(DI*2), Z18
+	VFMADD231PD  Z16, Z18, Z12
+	VFMADD231PD  Z17, Z18, Z13
+	VBROADCASTSD (R9), Z18
+	VFMADD231PD  Z16, Z18, Z14
+	VFMADD231PD  Z17, Z18, Z15
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -19277,8 +20993,6 @@ even:
 	VMOVUPD      64(R10), Z17
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z18
 	VFMADD231PD  Z16, Z18, Z0
 	VFMADD231PD  Z17, Z18, Z1
@@ -19305,13 +21019,13 @@ even:
 	VFMADD231PD  Z17, Z18, Z15
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPD      (R10), Z16
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPD      64(R10), Z17
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z18
 	VFMADD231PD  Z16, Z18, Z0
 	VFMADD231PD  Z17, Z18, Z1
@@ -19338,6 +21052,8 @@ even:
 	VFMADD231PD  Z17, Z18, Z15
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -19488,6 +21204,8 @@ TEXT ·tile8x8F64AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -19505,16 +21223,18 @@ TEXT ·tile8x8F64AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x08
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x08
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R10), K1, Z8
@@ -19542,13 +21262,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000008, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPD      (R10), Z8
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z9
 	VFMADD231PD  Z8, Z9, Z0
 	VBROADCASTSD (SI)(CX*1), Z9
@@ -19567,6 +21289,37 @@ padded:
 	VFMADD231PD  Z8, Z9, Z7
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R10), Z8
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSD (SI), Z9
+	VFMADD231PD  Z8, Z9, Z0
+	VBROADCASTSD (SI)(CX*1), Z9
+	VFMADD231PD  Z8, Z9, Z1
+	VBROADCASTSD (SI)(CX*2), Z9
+	VFMADD231PD  Z8, Z9, Z2
+	VBROADCASTSD (SI)(DI*1), Z9
+	VFMADD231PD  Z8, Z9, Z3
+	VBROADCASTSD (SI)(CX*4), Z9
+	VFMADD231PD  Z8, Z9, Z4
+	VBROADCASTSD (SI)(R8*1), Z9
+	VFMADD231PD  Z8, Z9, Z5
+	VBROADCASTSD (SI)(DI*2), Z9
+	VFMADD231PD  Z8, Z9, Z6
+	VBROADCASTSD (R9), Z9
+	VFMADD231PD  Z8, Z9, Z7
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -19574,8 +21327,6 @@ even:
 	VMOVUPD      (R10), Z8
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z9
 	VFMADD231PD  Z8, Z9, Z0
 	VBROADCASTSD (SI)(CX*1), Z9
@@ -19594,11 +21345,11 @@ even:
 	VFMADD231PD  Z8, Z9, Z7
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPD      (R10), Z8
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z9
 	VFMADD231PD  Z8, Z9, Z0
 	VBROADCASTSD (SI)(CX*1), Z9
@@ -19617,6 +21368,8 @@ even:
 	VFMADD231PD  Z8, Z9, Z7
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -20091,6 +21844,8 @@ TEXT ·tile9x16F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x08, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -20119,16 +21874,18 @@ TEXT ·tile9x16F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R10), K1, Z18
@@ -20168,15 +21925,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000009, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPD      (R10), Z18
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPD      64(R10), Z19
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z20
 	VFMADD231PD  Z18, Z20, Z0
 	VFMADD231PD  Z19, Z20, Z1
@@ -20206,6 +21965,50 @@ padded:
 	VFMADD231PD  Z19, Z20, Z17
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R10), Z18
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPD      64(R10), Z19
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSD (SI), Z20
+	VFMADD231PD  Z18, Z20, Z0
+	VFMADD231PD  Z19, Z20, Z1
+	VBROADCASTSD (SI)(CX*1), Z20
+	VFMADD231PD  Z18, Z20, Z2
+	VFMADD231PD  Z19, Z20, Z3
+	VBROADCASTSD (SI)(CX*2), Z20
+	VFMADD231PD  Z18, Z20, Z4
+	VFMADD231PD  Z19, Z20, Z5
+	VBROADCASTSD (SI)(DI*1), Z20
+	VFMADD231PD  Z18, Z20, Z6
+	VFMADD231PD  Z19, Z20, Z7
+	VBROADCASTSD (SI)(CX*4), Z20
+	VFMADD231PD  Z18, Z20, Z8
+	VFMADD231PD  Z19, Z20, Z9
+	VBROADCASTSD (SI)(R8*1), Z20
+	VFMADD231PD  Z18, Z20, Z10
+	VFMADD231PD  Z19, Z20, Z11
+	VBROADCASTSD (SI)(DI*2), Z20
+	VFMADD231PD  Z18, Z20, Z12
+	VFMADD231PD  Z19, Z20, Z13
+	VBROADCASTSD (R9), Z20
+	VFMADD231PD  Z18, Z20, Z14
+	VFMADD231PD  Z19, Z20, Z15
+	VBROADCASTSD (R9)(CX*1), Z20
+	VFMADD231PD  Z18, Z20, Z16
+	VFMADD231PD  Z19, Z20, Z17
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -20215,8 +22018,6 @@ even:
 	VMOVUPD      64(R10), Z19
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z20
 	VFMADD231PD  Z18, Z20, Z0
 	VFMADD231PD  Z19, Z20, Z1
@@ -20246,13 +22047,13 @@ even:
 	VFMADD231PD  Z19, Z20, Z17
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPD      (R10), Z18
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPD      64(R10), Z19
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z20
 	VFMADD231PD  Z18, Z20, Z0
 	VFMADD231PD  Z19, Z20, Z1
@@ -20282,6 +22083,8 @@ even:
 	VFMADD231PD  Z19, Z20, Z17
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -20445,6 +22248,8 @@ TEXT ·tile9x8F64AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -20464,16 +22269,18 @@ TEXT ·tile9x8F64AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x08
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x08
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R10), K1, Z9
@@ -20503,13 +22310,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000009, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPD      (R10), Z9
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z10
 	VFMADD231PD  Z9, Z10, Z0
 	VBROADCASTSD (SI)(CX*1), Z10
@@ -20530,6 +22339,39 @@ padded:
 	VFMADD231PD  Z9, Z10, Z8
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R10), Z9
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSD (SI), Z10
+	VFMADD231PD  Z9, Z10, Z0
+	VBROADCASTSD (SI)(CX*1), Z10
+	VFMADD231PD  Z9, Z10, Z1
+	VBROADCASTSD (SI)(CX*2), Z10
+	VFMADD231PD  Z9, Z10, Z2
+	VBROADCASTSD (SI)(DI*1), Z10
+	VFMADD231PD  Z9, Z10, Z3
+	VBROADCASTSD (SI)(CX*4), Z10
+	VFMADD231PD  Z9, Z10, Z4
+	VBROADCASTSD (SI)(R8*1), Z10
+	VFMADD231PD  Z9, Z10, Z5
+	VBROADCASTSD (SI)(DI*2), Z10
+	VFMADD231PD  Z9, Z10, Z6
+	VBROADCASTSD (R9), Z10
+	VFMADD231PD  Z9, Z10, Z7
+	VBROADCASTSD (R9)(CX*1), Z10
+	VFMADD231PD  Z9, Z10, Z8
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -20537,8 +22379,6 @@ even:
 	VMOVUPD      (R10), Z9
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z10
 	VFMADD231PD  Z9, Z10, Z0
 	VBROADCASTSD (SI)(CX*1), Z10
@@ -20559,11 +22399,11 @@ even:
 	VFMADD231PD  Z9, Z10, Z8
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPD      (R10), Z9
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z10
 	VFMADD231PD  Z9, Z10, Z0
 	VBROADCASTSD (SI)(CX*1), Z10
@@ -20584,6 +22424,8 @@ even:
 	VFMADD231PD  Z9, Z10, Z8
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -21105,6 +22947,8 @@ TEXT ·tile10x16F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x08, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -21136,16 +22980,18 @@ TEXT ·tile10x16F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R10), K1, Z20
@@ -21188,15 +23034,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000a, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPD      (R10), Z20
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPD      64(R10), Z21
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z22
 	VFMADD231PD  Z20, Z22, Z0
 	VFMADD231PD  Z21, Z22, Z1
@@ -21229,6 +23077,53 @@ padded:
 	VFMADD231PD  Z21, Z22, Z19
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R10), Z20
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPD      64(R10), Z21
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSD (SI), Z22
+	VFMADD231PD  Z20, Z22, Z0
+	VFMADD231PD  Z21, Z22, Z1
+	VBROADCASTSD (SI)(CX*1), Z22
+	VFMADD231PD  Z20, Z22, Z2
+	VFMADD231PD  Z21, Z22, Z3
+	VBROADCASTSD (SI)(CX*2), Z22
+	VFMADD231PD  Z20, Z22, Z4
+	VFMADD231PD  Z21, Z22, Z5
+	VBROADCASTSD (SI)(DI*1), Z22
+	VFMADD231PD  Z20, Z22, Z6
+	VFMADD231PD  Z21, Z22, Z7
+	VBROADCASTSD (SI)(CX*4), Z22
+	VFMADD231PD  Z20, Z22, Z8
+	VFMADD231PD  Z21, Z22, Z9
+	VBROADCASTSD (SI)(R8*1), Z22
+	VFMADD231PD  Z20, Z22, Z10
+	VFMADD231PD  Z21, Z22, Z11
+	VBROADCASTSD (SI)(DI*2), Z22
+	VFMADD231PD  Z20, Z22, Z12
+	VFMADD231PD  Z21, Z22, Z13
+	VBROADCASTSD (R9), Z22
+	VFMADD231PD  Z20, Z22, Z14
+	VFMADD231PD  Z21, Z22, Z15
+	VBROADCASTSD (R9)(CX*1), Z22
+	VFMADD231PD  Z20, Z22, Z16
+	VFMADD231PD  Z21, Z22, Z17
+	VBROADCASTSD (R9)(CX*2), Z22
+	VFMADD231PD  Z20, Z22, Z18
+	VFMADD231PD  Z21, Z22, Z19
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -21238,8 +23133,6 @@ even:
 	VMOVUPD      64(R10), Z21
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z22
 	VFMADD231PD  Z20, Z22, Z0
 	VFMADD231PD  Z21, Z22, Z1
@@ -21272,13 +23165,13 @@ even:
 	VFMADD231PD  Z21, Z22, Z19
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPD      (R10), Z20
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPD      64(R10), Z21
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z22
 	VFMADD231PD  Z20, Z22, Z0
 	VFMADD231PD  Z21, Z22, Z1
@@ -21311,6 +23204,8 @@ even:
 	VFMADD231PD  Z21, Z22, Z19
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -21487,6 +23382,8 @@ TEXT ·tile10x8F64AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -21508,16 +23405,18 @@ TEXT ·tile10x8F64AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x08
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x08
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R10), K1, Z10
@@ -21549,13 +23448,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000a, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPD      (R10), Z10
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z11
 	VFMADD231PD  Z10, Z11, Z0
 	VBROADCASTSD (SI)(CX*1), Z11
@@ -21578,6 +23479,41 @@ padded:
 	VFMADD231PD  Z10, Z11, Z9
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R10), Z10
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSD (SI), Z11
+	VFMADD231PD  Z10, Z11, Z0
+	VBROADCASTSD (SI)(CX*1), Z11
+	VFMADD231PD  Z10, Z11, Z1
+	VBROADCASTSD (SI)(CX*2), Z11
+	VFMADD231PD  Z10, Z11, Z2
+	VBROADCASTSD (SI)(DI*1), Z11
+	VFMADD231PD  Z10, Z11, Z3
+	VBROADCASTSD (SI)(CX*4), Z11
+	VFMADD231PD  Z10, Z11, Z4
+	VBROADCASTSD (SI)(R8*1), Z11
+	VFMADD231PD  Z10, Z11, Z5
+	VBROADCASTSD (SI)(DI*2), Z11
+	VFMADD231PD  Z10, Z11, Z6
+	VBROADCASTSD (R9), Z11
+	VFMADD231PD  Z10, Z11, Z7
+	VBROADCASTSD (R9)(CX*1), Z11
+	VFMADD231PD  Z10, Z11, Z8
+	VBROADCASTSD (R9)(CX*2), Z11
+	VFMADD231PD  Z10, Z11, Z9
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -21585,8 +23521,6 @@ even:
 	VMOVUPD      (R10), Z10
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z11
 	VFMADD231PD  Z10, Z11, Z0
 	VBROADCASTSD (SI)(CX*1), Z11
@@ -21609,11 +23543,11 @@ even:
 	VFMADD231PD  Z10, Z11, Z9
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPD      (R10), Z10
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z11
 	VFMADD231PD  Z10, Z11, Z0
 	VBROADCASTSD (SI)(CX*1), Z11
@@ -21636,6 +23570,8 @@ even:
 	VFMADD231PD  Z10, Z11, Z9
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -22198,6 +24134,8 @@ TEXT ·tile11x16F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x08, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -22232,16 +24170,18 @@ TEXT ·tile11x16F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R10), K1, Z22
@@ -22287,15 +24227,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000b, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPD      (R10), Z22
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPD      64(R10), Z23
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z24
 	VFMADD231PD  Z22, Z24, Z0
 	VFMADD231PD  Z23, Z24, Z1
@@ -22331,6 +24273,56 @@ padded:
 	VFMADD231PD  Z23, Z24, Z21
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R10), Z22
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPD      64(R10), Z23
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSD (SI), Z24
+	VFMADD231PD  Z22, Z24, Z0
+	VFMADD231PD  Z23, Z24, Z1
+	VBROADCASTSD (SI)(CX*1), Z24
+	VFMADD231PD  Z22, Z24, Z2
+	VFMADD231PD  Z23, Z24, Z3
+	VBROADCASTSD (SI)(CX*2), Z24
+	VFMADD231PD  Z22, Z24, Z4
+	VFMADD231PD  Z23, Z24, Z5
+	VBROADCASTSD (SI)(DI*1), Z24
+	VFMADD231PD  Z22, Z24, Z6
+	VFMADD231PD  Z23, Z24, Z7
+	VBROADCASTSD (SI)(CX*4), Z24
+	VFMADD231PD  Z22, Z24, Z8
+	VFMADD231PD  Z23, Z24, Z9
+	VBROADCASTSD (SI)(R8*1), Z24
+	VFMADD231PD  Z22, Z24, Z10
+	VFMADD231PD  Z23, Z24, Z11
+	VBROADCASTSD (SI)(DI*2), Z24
+	VFMADD231PD  Z22, Z24, Z12
+	VFMADD231PD  Z23, Z24, Z13
+	VBROADCASTSD (R9), Z24
+	VFMADD231PD  Z22, Z24, Z14
+	VFMADD231PD  Z23, Z24, Z15
+	VBROADCASTSD (R9)(CX*1), Z24
+	VFMADD231PD  Z22, Z24, Z16
+	VFMADD231PD  Z23, Z24, Z17
+	VBROADCASTSD (R9)(CX*2), Z24
+	VFMADD231PD  Z22, Z24, Z18
+	VFMADD231PD  Z23, Z24, Z19
+	VBROADCASTSD (R9)(DI*1), Z24
+	VFMADD231PD  Z22, Z24, Z20
+	VFMADD231PD  Z23, Z24, Z21
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -22340,8 +24332,6 @@ even:
 	VMOVUPD      64(R10), Z23
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z24
 	VFMADD231PD  Z22, Z24, Z0
 	VFMADD231PD  Z23, Z24, Z1
@@ -22377,13 +24367,13 @@ even:
 	VFMADD231PD  Z23, Z24, Z21
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPD      (R10), Z22
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPD      64(R10), Z23
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z24
 	VFMADD231PD  Z22, Z24, Z0
 	VFMADD231PD  Z23, Z24, Z1
@@ -22419,6 +24409,8 @@ even:
 	VFMADD231PD  Z23, Z24, Z21
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -22608,6 +24600,8 @@ TEXT ·tile11x8F64AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -22631,16 +24625,18 @@ TEXT ·tile11x8F64AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x08
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x08
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R10), K1, Z11
@@ -22674,13 +24670,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000b, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPD      (R10), Z11
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z11, Z12, Z0
 	VBROADCASTSD (SI)(CX*1), Z12
@@ -22705,6 +24703,43 @@ padded:
 	VFMADD231PD  Z11, Z12, Z10
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R10), Z11
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSD (SI), Z12
+	VFMADD231PD  Z11, Z12, Z0
+	VBROADCASTSD (SI)(CX*1), Z12
+	VFMADD231PD  Z11, Z12, Z1
+	VBROADCASTSD (SI)(CX*2), Z12
+	VFMADD231PD  Z11, Z12, Z2
+	VBROADCASTSD (SI)(DI*1), Z12
+	VFMADD231PD  Z11, Z12, Z3
+	VBROADCASTSD (SI)(CX*4), Z12
+	VFMADD231PD  Z11, Z12, Z4
+	VBROADCASTSD (SI)(R8*1), Z12
+	VFMADD231PD  Z11, Z12, Z5
+	VBROADCASTSD (SI)(DI*2), Z12
+	VFMADD231PD  Z11, Z12, Z6
+	VBROADCASTSD (R9), Z12
+	VFMADD231PD  Z11, Z12, Z7
+	VBROADCASTSD (R9)(CX*1), Z12
+	VFMADD231PD  Z11, Z12, Z8
+	VBROADCASTSD (R9)(CX*2), Z12
+	VFMADD231PD  Z11, Z12, Z9
+	VBROADCASTSD (R9)(DI*1), Z12
+	VFMADD231PD  Z11, Z12, Z10
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -22712,8 +24747,6 @@ even:
 	VMOVUPD      (R10), Z11
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z11, Z12, Z0
 	VBROADCASTSD (SI)(CX*1), Z12
@@ -22738,11 +24771,11 @@ even:
 	VFMADD231PD  Z11, Z12, Z10
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPD      (R10), Z11
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z11, Z12, Z0
 	VBROADCASTSD (SI)(CX*1), Z12
@@ -22767,6 +24800,8 @@ even:
 	VFMADD231PD  Z11, Z12, Z10
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -23370,6 +25405,8 @@ TEXT ·tile12x16F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x08, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -23407,16 +25444,18 @@ TEXT ·tile12x16F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R10), K1, Z24
@@ -23465,15 +25504,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000c, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPD      (R10), Z24
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPD      64(R10), Z25
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z26
 	VFMADD231PD  Z24, Z26, Z0
 	VFMADD231PD  Z25, Z26, Z1
@@ -23512,6 +25553,59 @@ padded:
 	VFMADD231PD  Z25, Z26, Z23
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R10), Z24
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPD      64(R10), Z25
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSD (SI), Z26
+	VFMADD231PD  Z24, Z26, Z0
+	VFMADD231PD  Z25, Z26, Z1
+	VBROADCASTSD (SI)(CX*1), Z26
+	VFMADD231PD  Z24, Z26, Z2
+	VFMADD231PD  Z25, Z26, Z3
+	VBROADCASTSD (SI)(CX*2), Z26
+	VFMADD231PD  Z24, Z26, Z4
+	VFMADD231PD  Z25, Z26, Z5
+	VBROADCASTSD (SI)(DI*1), Z26
+	VFMADD231PD  Z24, Z26, Z6
+	VFMADD231PD  Z25, Z26, Z7
+	VBROADCASTSD (SI)(CX*4), Z26
+	VFMADD231PD  Z24, Z26, Z8
+	VFMADD231PD  Z25, Z26, Z9
+	VBROADCASTSD (SI)(R8*1), Z26
+	VFMADD231PD  Z24, Z26, Z10
+	VFMADD231PD  Z25, Z26, Z11
+	VBROADCASTSD (SI)(DI*2), Z26
+	VFMADD231PD  Z24, Z26, Z12
+	VFMADD231PD  Z25, Z26, Z13
+	VBROADCASTSD (R9), Z26
+	VFMADD231PD  Z24, Z26, Z14
+	VFMADD231PD  Z25, Z26, Z15
+	VBROADCASTSD (R9)(CX*1), Z26
+	VFMADD231PD  Z24, Z26, Z16
+	VFMADD231PD  Z25, Z26, Z17
+	VBROADCASTSD (R9)(CX*2), Z26
+	VFMADD231PD  Z24, Z26, Z18
+	VFMADD231PD  Z25, Z26, Z19
+	VBROADCASTSD (R9)(DI*1), Z26
+	VFMADD231PD  Z24, Z26, Z20
+	VFMADD231PD  Z25, Z26, Z21
+	VBROADCASTSD (R9)(CX*4), Z26
+	VFMADD231PD  Z24, Z26, Z22
+	VFMADD231PD  Z25, Z26, Z23
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -23521,8 +25615,6 @@ even:
 	VMOVUPD      64(R10), Z25
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z26
 	VFMADD231PD  Z24, Z26, Z0
 	VFMADD231PD  Z25, Z26, Z1
@@ -23561,13 +25653,13 @@ even:
 	VFMADD231PD  Z25, Z26, Z23
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPD      (R10), Z24
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPD      64(R10), Z25
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z26
 	VFMADD231PD  Z24, Z26, Z0
 	VFMADD231PD  Z25, Z26, Z1
@@ -23606,6 +25698,8 @@ even:
 	VFMADD231PD  Z25, Z26, Z23
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -23808,6 +25902,8 @@ TEXT ·tile12x8F64AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -23833,16 +25929,18 @@ TEXT ·tile12x8F64AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x08
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x08
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R10), K1, Z12
@@ -23878,13 +25976,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000c, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPD      (R10), Z12
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z13
 	VFMADD231PD  Z12, Z13, Z0
 	VBROADCASTSD (SI)(CX*1), Z13
@@ -23911,6 +26011,45 @@ padded:
 	VFMADD231PD  Z12, Z13, Z11
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R10), Z12
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSD (SI), Z13
+	VFMADD231PD  Z12, Z13, Z0
+	VBROADCASTSD (SI)(CX*1), Z13
+	VFMADD231PD  Z12, Z13, Z1
+	VBROADCASTSD (SI)(CX*2), Z13
+	VFMADD231PD  Z12, Z13, Z2
+	VBROADCASTSD (SI)(DI*1), Z13
+	VFMADD231PD  Z12, Z13, Z3
+	VBROADCASTSD (SI)(CX*4), Z13
+	VFMADD231PD  Z12, Z13, Z4
+	VBROADCASTSD (SI)(R8*1), Z13
+	VFMADD231PD  Z12, Z13, Z5
+	VBROADCASTSD (SI)(DI*2), Z13
+	VFMADD231PD  Z12, Z13, Z6
+	VBROADCASTSD (R9), Z13
+	VFMADD231PD  Z12, Z13, Z7
+	VBROADCASTSD (R9)(CX*1), Z13
+	VFMADD231PD  Z12, Z13, Z8
+	VBROADCASTSD (R9)(CX*2), Z13
+	VFMADD231PD  Z12, Z13, Z9
+	VBROADCASTSD (R9)(DI*1), Z13
+	VFMADD231PD  Z12, Z13, Z10
+	VBROADCASTSD (R9)(CX*4), Z13
+	VFMADD231PD  Z12, Z13, Z11
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -23918,8 +26057,6 @@ even:
 	VMOVUPD      (R10), Z12
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z13
 	VFMADD231PD  Z12, Z13, Z0
 	VBROADCASTSD (SI)(CX*1), Z13
@@ -23946,11 +26083,11 @@ even:
 	VFMADD231PD  Z12, Z13, Z11
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPD      (R10), Z12
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z13
 	VFMADD231PD  Z12, Z13, Z0
 	VBROADCASTSD (SI)(CX*1), Z13
@@ -23977,6 +26114,8 @@ even:
 	VFMADD231PD  Z12, Z13, Z11
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -24621,6 +26760,8 @@ TEXT ·tile13x16F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x08, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -24661,16 +26802,18 @@ TEXT ·tile13x16F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R10), K1, Z26
@@ -24722,15 +26865,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000d, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPD      (R10), Z26
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPD      64(R10), Z27
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z28
 	VFMADD231PD  Z26, Z28, Z0
 	VFMADD231PD  Z27, Z28, Z1
@@ -24772,6 +26917,62 @@ padded:
 	VFMADD231PD  Z27, Z28, Z25
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R10), Z26
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPD      64(R10), Z27
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSD (SI), Z28
+	VFMADD231PD  Z26, Z28, Z0
+	VFMADD231PD  Z27, Z28, Z1
+	VBROADCASTSD (SI)(CX*1), Z28
+	VFMADD231PD  Z26, Z28, Z2
+	VFMADD231PD  Z27, Z28, Z3
+	VBROADCASTSD (SI)(CX*2), Z28
+	VFMADD231PD  Z26, Z28, Z4
+	VFMADD231PD  Z27, Z28, Z5
+	VBROADCASTSD (SI)(DI*1), Z28
+	VFMADD231PD  Z26, Z28, Z6
+	VFMADD231PD  Z27, Z28, Z7
+	VBROADCASTSD (SI)(CX*4), Z28
+	VFMADD231PD  Z26, Z28, Z8
+	VFMADD231PD  Z27, Z28, Z9
+	VBROADCASTSD (SI)(R8*1), Z28
+	VFMADD231PD  Z26, Z28, Z10
+	VFMADD231PD  Z27, Z28, Z11
+	VBROADCASTSD (SI)(DI*2), Z28
+	VFMADD231PD  Z26, Z28, Z12
+	VFMADD231PD  Z27, Z28, Z13
+	VBROADCASTSD (R9), Z28
+	VFMADD231PD  Z26, Z28, Z14
+	VFMADD231PD  Z27, Z28, Z15
+	VBROADCASTSD (R9)(CX*1), Z28
+	VFMADD231PD  Z26, Z28, Z16
+	VFMADD231PD  Z27, Z28, Z17
+	VBROADCASTSD (R9)(CX*2), Z28
+	VFMADD231PD  Z26, Z28, Z18
+	VFMADD231PD  Z27, Z28, Z19
+	VBROADCASTSD (R9)(DI*1), Z28
+	VFMADD231PD  Z26, Z28, Z20
+	VFMADD231PD  Z27, Z28, Z21
+	VBROADCASTSD (R9)(CX*4), Z28
+	VFMADD231PD  Z26, Z28, Z22
+	VFMADD231PD  Z27, Z28, Z23
+	VBROADCASTSD (R9)(R8*1), Z28
+	VFMADD231PD  Z26, Z28, Z24
+	VFMADD231PD  Z27, Z28, Z25
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -24781,8 +26982,6 @@ even:
 	VMOVUPD      64(R10), Z27
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z28
 	VFMADD231PD  Z26, Z28, Z0
 	VFMADD231PD  Z27, Z28, Z1
@@ -24824,13 +27023,13 @@ even:
 	VFMADD231PD  Z27, Z28, Z25
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPD      (R10), Z26
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPD      64(R10), Z27
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z28
 	VFMADD231PD  Z26, Z28, Z0
 	VFMADD231PD  Z27, Z28, Z1
@@ -24872,6 +27071,8 @@ even:
 	VFMADD231PD  Z27, Z28, Z25
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -25087,6 +27288,8 @@ TEXT ·tile13x8F64AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -25114,16 +27317,18 @@ TEXT ·tile13x8F64AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x08
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x08
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R10), K1, Z13
@@ -25161,13 +27366,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000d, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPD      (R10), Z13
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z14
 	VFMADD231PD  Z13, Z14, Z0
 	VBROADCASTSD (SI)(CX*1), Z14
@@ -25196,6 +27403,47 @@ padded:
 	VFMADD231PD  Z13, Z14, Z12
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R10), Z13
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSD (SI), Z14
+	VFMADD231PD  Z13, Z14, Z0
+	VBROADCASTSD (SI)(CX*1), Z14
+	VFMADD231PD  Z13, Z14, Z1
+	VBROADCASTSD (SI)(CX*2), Z14
+	VFMADD231PD  Z13, Z14, Z2
+	VBROADCASTSD (SI)(DI*1), Z14
+	VFMADD231PD  Z13, Z14, Z3
+	VBROADCASTSD (SI)(CX*4), Z14
+	VFMADD231PD  Z13, Z14, Z4
+	VBROADCASTSD (SI)(R8*1), Z14
+	VFMADD231PD  Z13, Z14, Z5
+	VBROADCASTSD (SI)(DI*2), Z14
+	VFMADD231PD  Z13, Z14, Z6
+	VBROADCASTSD (R9), Z14
+	VFMADD231PD  Z13, Z14, Z7
+	VBROADCASTSD (R9)(CX*1), Z14
+	VFMADD231PD  Z13, Z14, Z8
+	VBROADCASTSD (R9)(CX*2), Z14
+	VFMADD231PD  Z13, Z14, Z9
+	VBROADCASTSD (R9)(DI*1), Z14
+	VFMADD231PD  Z13, Z14, Z10
+	VBROADCASTSD (R9)(CX*4), Z14
+	VFMADD231PD  Z13, Z14, Z11
+	VBROADCASTSD (R9)(R8*1), Z14
+	VFMADD231PD  Z13, Z14, Z12
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -25203,8 +27451,6 @@ even:
 	VMOVUPD      (R10), Z13
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z14
 	VFMADD231PD  Z13, Z14, Z0
 	VBROADCASTSD (SI)(CX*1), Z14
@@ -25233,11 +27479,11 @@ even:
 	VFMADD231PD  Z13, Z14, Z12
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPD      (R10), Z13
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z14
 	VFMADD231PD  Z13, Z14, Z0
 	VBROADCASTSD (SI)(CX*1), Z14
@@ -25266,6 +27512,8 @@ even:
 	VFMADD231PD  Z13, Z14, Z12
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -25951,6 +28199,8 @@ TEXT ·tile14x16F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x08, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -25994,16 +28244,18 @@ TEXT ·tile14x16F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R10), K1, Z28
@@ -26058,15 +28310,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000e, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPD      (R10), Z28
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPD      64(R10), Z29
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z30
 	VFMADD231PD  Z28, Z30, Z0
 	VFMADD231PD  Z29, Z30, Z1
@@ -26111,6 +28365,65 @@ padded:
 	VFMADD231PD  Z29, Z30, Z27
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R10), Z28
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPD      64(R10), Z29
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSD (SI), Z30
+	VFMADD231PD  Z28, Z30, Z0
+	VFMADD231PD  Z29, Z30, Z1
+	VBROADCASTSD (SI)(CX*1), Z30
+	VFMADD231PD  Z28, Z30, Z2
+	VFMADD231PD  Z29, Z30, Z3
+	VBROADCASTSD (SI)(CX*2), Z30
+	VFMADD231PD  Z28, Z30, Z4
+	VFMADD231PD  Z29, Z30, Z5
+	VBROADCASTSD (SI)(DI*1), Z30
+	VFMADD231PD  Z28, Z30, Z6
+	VFMADD231PD  Z29, Z30, Z7
+	VBROADCASTSD (SI)(CX*4), Z30
+	VFMADD231PD  Z28, Z30, Z8
+	VFMADD231PD  Z29, Z30, Z9
+	VBROADCASTSD (SI)(R8*1), Z30
+	VFMADD231PD  Z28, Z30, Z10
+	VFMADD231PD  Z29, Z30, Z11
+	VBROADCASTSD (SI)(DI*2), Z30
+	VFMADD231PD  Z28, Z30, Z12
+	VFMADD231PD  Z29, Z30, Z13
+	VBROADCASTSD (R9), Z30
+	VFMADD231PD  Z28, Z30, Z14
+	VFMADD231PD  Z29, Z30, Z15
+	VBROADCASTSD (R9)(CX*1), Z30
+	VFMADD231PD  Z28, Z30, Z16
+	VFMADD231PD  Z29, Z30, Z17
+	VBROADCASTSD (R9)(CX*2), Z30
+	VFMADD231PD  Z28, Z30, Z18
+	VFMADD231PD  Z29, Z30, Z19
+	VBROADCASTSD (R9)(DI*1), Z30
+	VFMADD231PD  Z28, Z30, Z20
+	VFMADD231PD  Z29, Z30, Z21
+	VBROADCASTSD (R9)(CX*4), Z30
+	VFMADD231PD  Z28, Z30, Z22
+	VFMADD231PD  Z29, Z30, Z23
+	VBROADCASTSD (R9)(R8*1), Z30
+	VFMADD231PD  Z28, Z30, Z24
+	VFMADD231PD  Z29, Z30, Z25
+	VBROADCASTSD (R9)(DI*2), Z30
+	VFMADD231PD  Z28, Z30, Z26
+	VFMADD231PD  Z29, Z30, Z27
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -26120,8 +28433,6 @@ even:
 	VMOVUPD      64(R10), Z29
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z30
 	VFMADD231PD  Z28, Z30, Z0
 	VFMADD231PD  Z29, Z30, Z1
@@ -26166,13 +28477,13 @@ even:
 	VFMADD231PD  Z29, Z30, Z27
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPD      (R10), Z28
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPD      64(R10), Z29
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z30
 	VFMADD231PD  Z28, Z30, Z0
 	VFMADD231PD  Z29, Z30, Z1
@@ -26217,6 +28528,8 @@ even:
 	VFMADD231PD  Z29, Z30, Z27
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -26445,6 +28758,8 @@ TEXT ·tile14x8F64AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -26474,16 +28789,18 @@ TEXT ·tile14x8F64AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x08
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x08
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R10), K1, Z14
@@ -26523,13 +28840,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000e, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPD      (R10), Z14
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z15
 	VFMADD231PD  Z14, Z15, Z0
 	VBROADCASTSD (SI)(CX*1), Z15
@@ -26560,6 +28879,49 @@ padded:
 	VFMADD231PD  Z14, Z15, Z13
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R10), Z14
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSD (SI), Z15
+	VFMADD231PD  Z14, Z15, Z0
+	VBROADCASTSD (SI)(CX*1), Z15
+	VFMADD231PD  Z14, Z15, Z1
+	VBROADCASTSD (SI)(CX*2), Z15
+	VFMADD231PD  Z14, Z15, Z2
+	VBROADCASTSD (SI)(DI*1), Z15
+	VFMADD231PD  Z14, Z15, Z3
+	VBROADCASTSD (SI)(CX*4), Z15
+	VFMADD231PD  Z14, Z15, Z4
+	VBROADCASTSD (SI)(R8*1), Z15
+	VFMADD231PD  Z14, Z15, Z5
+	VBROADCASTSD (SI)(DI*2), Z15
+	VFMADD231PD  Z14, Z15, Z6
+	VBROADCASTSD (R9), Z15
+	VFMADD231PD  Z14, Z15, Z7
+	VBROADCASTSD (R9)(CX*1), Z15
+	VFMADD231PD  Z14, Z15, Z8
+	VBROADCASTSD (R9)(CX*2), Z15
+	VFMADD231PD  Z14, Z15, Z9
+	VBROADCASTSD (R9)(DI*1), Z15
+	VFMADD231PD  Z14, Z15, Z10
+	VBROADCASTSD (R9)(CX*4), Z15
+	VFMADD231PD  Z14, Z15, Z11
+	VBROADCASTSD (R9)(R8*1), Z15
+	VFMADD231PD  Z14, Z15, Z12
+	VBROADCASTSD (R9)(DI*2), Z15
+	VFMADD231PD  Z14, Z15, Z13
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -26567,8 +28929,6 @@ even:
 	VMOVUPD      (R10), Z14
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z15
 	VFMADD231PD  Z14, Z15, Z0
 	VBROADCASTSD (SI)(CX*1), Z15
@@ -26599,11 +28959,11 @@ even:
 	VFMADD231PD  Z14, Z15, Z13
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPD      (R10), Z14
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSD (SI), Z15
 	VFMADD231PD  Z14, Z15, Z0
 	VBROADCASTSD (SI)(CX*1), Z15
@@ -26634,6 +28994,8 @@ even:
 	VFMADD231PD  Z14, Z15, Z13
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -27334,22 +29696,26 @@ TEXT ·tile1x32F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R10, K3
 	SHRQ       $0x08, R10
 	KMOVW      R10, K4
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
 	PREFETCHT0 192(R9)
 	ADDQ       R8, R9
-	MOVQ       next+88(FP), R9
-	MOVQ       step+96(FP), R10
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
-	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R9
+	MOVQ  step+96(FP), R10
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R11
+	TESTQ $0x00000002, R11
+	JNZ   padded
+	MOVQ  cols+64(FP), R11
+	CMPQ  R11, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (SI), K1, Z4
@@ -27368,6 +29734,33 @@ masked:
 	JMP          done
 
 padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VMOVUPD      (SI), Z4
+	PREFETCHT0   (R9)
+	VMOVUPD      64(SI), Z5
+	PREFETCHT0   64(R9)
+	VMOVUPD      128(SI), Z6
+	PREFETCHT0   128(R9)
+	VMOVUPD      192(SI), Z7
+	PREFETCHT0   192(R9)
+	ADDQ         BX, SI
+	VBROADCASTSD (CX), Z8
+	VFMADD231PD  Z4, Z8, Z0
+	VFMADD231PD  Z5, Z8, Z1
+	VFMADD231PD  Z6, Z8, Z2
+	VFMADD231PD  Z7, Z8, Z3
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
 	TESTQ        $0x00000001, AX
 	JZ           even
 	VMOVUPD      (SI), Z4
@@ -27379,14 +29772,14 @@ padded:
 	VMOVUPD      192(SI), Z7
 	PREFETCHT0   192(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z8
 	VFMADD231PD  Z4, Z8, Z0
 	VFMADD231PD  Z5, Z8, Z1
 	VFMADD231PD  Z6, Z8, Z2
 	VFMADD231PD  Z7, Z8, Z3
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	DECQ         AX
 	JZ           done
 
@@ -27400,14 +29793,14 @@ even:
 	VMOVUPD      192(SI), Z7
 	PREFETCHT0   192(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z8
 	VFMADD231PD  Z4, Z8, Z0
 	VFMADD231PD  Z5, Z8, Z1
 	VFMADD231PD  Z6, Z8, Z2
 	VFMADD231PD  Z7, Z8, Z3
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPD      (SI), Z4
 	PREFETCHT0   (SI)(BX*8)
 	VMOVUPD      64(SI), Z5
@@ -27417,14 +29810,14 @@ even:
 	VMOVUPD      192(SI), Z7
 	PREFETCHT0   192(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSD (CX), Z8
 	VFMADD231PD  Z4, Z8, Z0
 	VFMADD231PD  Z5, Z8, Z1
 	VFMADD231PD  Z6, Z8, Z2
 	VFMADD231PD  Z7, Z8, Z3
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -27503,6 +29896,8 @@ TEXT ·tile2x32F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R11, K3
 	SHRQ       $0x08, R11
 	KMOVW      R11, K4
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
@@ -27514,16 +29909,18 @@ TEXT ·tile2x32F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 128(R10)
 	PREFETCHT0 192(R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (DI), K1, Z8
@@ -27547,19 +29944,21 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPD      (DI), Z8
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPD      64(DI), Z9
-	PREFETCHT0   64(DI)(BX*8)
+	PREFETCHT0   64(R10)
 	VMOVUPD      128(DI), Z10
-	PREFETCHT0   128(DI)(BX*8)
+	PREFETCHT0   128(R10)
 	VMOVUPD      192(DI), Z11
-	PREFETCHT0   192(DI)(BX*8)
+	PREFETCHT0   192(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z8, Z12, Z0
 	VFMADD231PD  Z9, Z12, Z1
@@ -27571,6 +29970,36 @@ padded:
 	VFMADD231PD  Z10, Z12, Z6
 	VFMADD231PD  Z11, Z12, Z7
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (DI), Z8
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPD      64(DI), Z9
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPD      128(DI), Z10
+	PREFETCHT0   128(DI)(BX*8)
+	VMOVUPD      192(DI), Z11
+	PREFETCHT0   192(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSD (SI), Z12
+	VFMADD231PD  Z8, Z12, Z0
+	VFMADD231PD  Z9, Z12, Z1
+	VFMADD231PD  Z10, Z12, Z2
+	VFMADD231PD  Z11, Z12, Z3
+	VBROADCASTSD (SI)(CX*1), Z12
+	VFMADD231PD  Z8, Z12, Z4
+	VFMADD231PD  Z9, Z12, Z5
+	VFMADD231PD  Z10, Z12, Z6
+	VFMADD231PD  Z11, Z12, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -27584,8 +30013,6 @@ even:
 	VMOVUPD      192(DI), Z11
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z8, Z12, Z0
 	VFMADD231PD  Z9, Z12, Z1
@@ -27597,6 +30024,8 @@ even:
 	VFMADD231PD  Z10, Z12, Z6
 	VFMADD231PD  Z11, Z12, Z7
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPD      (DI), Z8
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPD      64(DI), Z9
@@ -27606,8 +30035,6 @@ even:
 	VMOVUPD      192(DI), Z11
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z12
 	VFMADD231PD  Z8, Z12, Z0
 	VFMADD231PD  Z9, Z12, Z1
@@ -27619,6 +30046,8 @@ even:
 	VFMADD231PD  Z10, Z12, Z6
 	VFMADD231PD  Z11, Z12, Z7
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -27723,6 +30152,8 @@ TEXT ·tile3x32F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R11, K3
 	SHRQ       $0x08, R11
 	KMOVW      R11, K4
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
@@ -27739,16 +30170,18 @@ TEXT ·tile3x32F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 128(R10)
 	PREFETCHT0 192(R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (DI), K1, Z12
@@ -27777,19 +30210,21 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPD      (DI), Z12
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPD      64(DI), Z13
-	PREFETCHT0   64(DI)(BX*8)
+	PREFETCHT0   64(R10)
 	VMOVUPD      128(DI), Z14
-	PREFETCHT0   128(DI)(BX*8)
+	PREFETCHT0   128(R10)
 	VMOVUPD      192(DI), Z15
-	PREFETCHT0   192(DI)(BX*8)
+	PREFETCHT0   192(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z16
 	VFMADD231PD  Z12, Z16, Z0
 	VFMADD231PD  Z13, Z16, Z1
@@ -27806,6 +30241,41 @@ padded:
 	VFMADD231PD  Z14, Z16, Z10
 	VFMADD231PD  Z15, Z16, Z11
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (DI), Z12
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPD      64(DI), Z13
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPD      128(DI), Z14
+	PREFETCHT0   128(DI)(BX*8)
+	VMOVUPD      192(DI), Z15
+	PREFETCHT0   192(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSD (SI), Z16
+	VFMADD231PD  Z12, Z16, Z0
+	VFMADD231PD  Z13, Z16, Z1
+	VFMADD231PD  Z14, Z16, Z2
+	VFMADD231PD  Z15, Z16, Z3
+	VBROADCASTSD (SI)(CX*1), Z16
+	VFMADD231PD  Z12, Z16, Z4
+	VFMADD231PD  Z13, Z16, Z5
+	VFMADD231PD  Z14, Z16, Z6
+	VFMADD231PD  Z15, Z16, Z7
+	VBROADCASTSD (SI)(CX*2), Z16
+	VFMADD231PD  Z12, Z16, Z8
+	VFMADD231PD  Z13, Z16, Z9
+	VFMADD231PD  Z14, Z16, Z10
+	VFMADD231PD  Z15, Z16, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -27819,8 +30289,6 @@ even:
 	VMOVUPD      192(DI), Z15
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z16
 	VFMADD231PD  Z12, Z16, Z0
 	VFMADD231PD  Z13, Z16, Z1
@@ -27837,6 +30305,8 @@ even:
 	VFMADD231PD  Z14, Z16, Z10
 	VFMADD231PD  Z15, Z16, Z11
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPD      (DI), Z12
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPD      64(DI), Z13
@@ -27846,8 +30316,6 @@ even:
 	VMOVUPD      192(DI), Z15
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Z16
 	VFMADD231PD  Z12, Z16, Z0
 	VFMADD231PD  Z13, Z16, Z1
@@ -27864,6 +30332,8 @@ even:
 	VFMADD231PD  Z14, Z16, Z10
 	VFMADD231PD  Z15, Z16, Z11
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -27995,6 +30465,8 @@ TEXT ·tile4x32F64AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R12, K3
 	SHRQ       $0x08, R12
 	KMOVW      R12, K4
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
@@ -28016,16 +30488,18 @@ TEXT ·tile4x32F64AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 128(R11)
 	PREFETCHT0 192(R11)
 	ADDQ       R10, R11
-	MOVQ       next+88(FP), R11
-	MOVQ       step+96(FP), R12
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
-	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPD.Z    (R8), K1, Z16
@@ -28059,19 +30533,21 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPD      (R8), Z16
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	VMOVUPD      64(R8), Z17
-	PREFETCHT0   64(R8)(BX*8)
+	PREFETCHT0   64(R11)
 	VMOVUPD      128(R8), Z18
-	PREFETCHT0   128(R8)(BX*8)
+	PREFETCHT0   128(R11)
 	VMOVUPD      192(R8), Z19
-	PREFETCHT0   192(R8)(BX*8)
+	PREFETCHT0   192(R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z20
 	VFMADD231PD  Z16, Z20, Z0
 	VFMADD231PD  Z17, Z20, Z1
@@ -28093,6 +30569,46 @@ padded:
 	VFMADD231PD  Z18, Z20, Z14
 	VFMADD231PD  Z19, Z20, Z15
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R8), Z16
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPD      64(R8), Z17
+	PREFETCHT0   64(R8)(BX*8)
+	VMOVUPD      128(R8), Z18
+	PREFETCHT0   128(R8)(BX*8)
+	VMOVUPD      192(R8), Z19
+	PREFETCHT0   192(R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSD (SI), Z20
+	VFMADD231PD  Z16, Z20, Z0
+	VFMADD231PD  Z17, Z20, Z1
+	VFMADD231PD  Z18, Z20, Z2
+	VFMADD231PD  Z19, Z20, Z3
+	VBROADCASTSD (SI)(CX*1), Z20
+	VFMADD231PD  Z16, Z20, Z4
+	VFMADD231PD  Z17, Z20, Z5
+	VFMADD231PD  Z18, Z20, Z6
+	VFMADD231PD  Z19, Z20, Z7
+	VBROADCASTSD (SI)(CX*2), Z20
+	VFMADD231PD  Z16, Z20, Z8
+	VFMADD231PD  Z17, Z20, Z9
+	VFMADD231PD  Z18, Z20, Z10
+	VFMADD231PD  Z19, Z20, Z11
+	VBROADCASTSD (SI)(DI*1), Z20
+	VFMADD231PD  Z16, Z20, Z12
+	VFMADD231PD  Z17, Z20, Z13
+	VFMADD231PD  Z18, Z20, Z14
+	VFMADD231PD  Z19, Z20, Z15
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -28106,8 +30622,6 @@ even:
 	VMOVUPD      192(R8), Z19
 	PREFETCHT0   192(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z20
 	VFMADD231PD  Z16, Z20, Z0
 	VFMADD231PD  Z17, Z20, Z1
@@ -28129,6 +30643,8 @@ even:
 	VFMADD231PD  Z18, Z20, Z14
 	VFMADD231PD  Z19, Z20, Z15
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPD      (R8), Z16
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPD      64(R8), Z17
@@ -28138,8 +30654,6 @@ even:
 	VMOVUPD      192(R8), Z19
 	PREFETCHT0   192(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Z20
 	VFMADD231PD  Z16, Z20, Z0
 	VFMADD231PD  Z17, Z20, Z1
@@ -28161,6 +30675,8 @@ even:
 	VFMADD231PD  Z18, Z20, Z14
 	VFMADD231PD  Z19, Z20, Z15
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -29795,56 +32311,6 @@ next:
 	VZEROUPPER
 	RET
 
-// func smallF64AVX512(m int, n int, k int, a *float64, aRow int, aK int, b *float64, bK int, c *float64)
-// Requires: AVX, AVX512F, BMI2
-TEXT ·smallF64AVX512(SB), NOSPLIT, $0-72
-	MOVQ  m+0(FP), AX
-	MOVQ  n+8(FP), CX
-	MOVQ  k+16(FP), DX
-	MOVQ  a+24(FP), BX
-	MOVQ  aRow+32(FP), SI
-	MOVQ  aK+40(FP), DI
-	MOVQ  b+48(FP), R8
-	MOVQ  bK+56(FP), R9
-	MOVQ  c+64(FP), R10
-	MOVQ  $-1, R11
-	BZHIQ CX, R11, R11
-	KMOVW R11, K1
-	ADDQ  CX, CX
-	ADDQ  CX, CX
-	ADDQ  CX, CX
-	ADDQ  SI, SI
-	ADDQ  SI, SI
-	ADDQ  SI, SI
-	ADDQ  DI, DI
-	ADDQ  DI, DI
-	ADDQ  DI, DI
-	ADDQ  R9, R9
-	ADDQ  R9, R9
-	ADDQ  R9, R9
-
-row:
-	VPXORD Z0, Z0, Z0
-	MOVQ   BX, R11
-	MOVQ   R8, R12
-	MOVQ   DX, R13
-
-step:
-	VMOVUPD.Z    (R12), K1, Z2
-	VBROADCASTSD (R11), Z1
-	VFMADD231PD  Z1, Z2, Z0
-	ADDQ         DI, R11
-	ADDQ         R9, R12
-	DECQ         R13
-	JNZ          step
-	VMOVUPD      Z0, K1, (R10)
-	ADDQ         CX, R10
-	ADDQ         SI, BX
-	DECQ         AX
-	JNZ          row
-	VZEROUPPER
-	RET
-
 // func finishF64AVX512(x *float64, y *float64, z *float64, n int, least float64)
 // Requires: AVX, AVX512F
 TEXT ·finishF64AVX512(SB), NOSPLIT, $0-40
@@ -29905,32 +32371,57 @@ vector:
 // func tile1x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile1x16F32AVX2(SB), NOSPLIT, $0-104
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	MOVQ         depth+0(FP), AX
-	MOVQ         aRow+16(FP), CX
-	MOVQ         aK+24(FP), DX
-	MOVQ         bK+40(FP), BX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	MOVQ         a+8(FP), CX
-	MOVQ         b+32(FP), SI
-	MOVQ         c+48(FP), DI
-	MOVQ         ldc+56(FP), R8
-	ADDQ         R8, R8
-	ADDQ         R8, R8
-	MOVQ         DI, R9
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       R8, R9
+
+begin:
+	MOVQ   next+88(FP), R9
+	MOVQ   step+96(FP), R10
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VMOVUPS      (SI), Y2
 	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
+	VMOVUPS      32(SI), Y3
+	PREFETCHT0   32(R9)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         DX, CX
 	ADDQ         R8, R9
-	MOVQ         next+88(FP), R9
-	MOVQ         step+96(FP), R10
-	TESTQ        AX, AX
-	JZ           done
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
 	TESTQ        $0x00000001, AX
 	JZ           even
 	VMOVUPS      (SI), Y2
@@ -29938,12 +32429,12 @@ TEXT ·tile1x16F32AVX2(SB), NOSPLIT, $0-104
 	VMOVUPS      32(SI), Y3
 	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	DECQ         AX
 	JZ           done
 
@@ -29953,23 +32444,23 @@ even:
 	VMOVUPS      32(SI), Y3
 	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (SI), Y2
 	PREFETCHT0   (SI)(BX*8)
 	VMOVUPS      32(SI), Y3
 	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -30000,46 +32491,52 @@ add:
 // func tile2x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile2x16F32AVX2(SB), NOSPLIT, $0-104
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	MOVQ         depth+0(FP), AX
-	MOVQ         aRow+16(FP), CX
-	MOVQ         aK+24(FP), DX
-	MOVQ         bK+40(FP), BX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	MOVQ         a+8(FP), SI
-	MOVQ         b+32(FP), DI
-	MOVQ         c+48(FP), R8
-	MOVQ         ldc+56(FP), R9
-	ADDQ         R9, R9
-	ADDQ         R9, R9
-	MOVQ         R8, R10
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R9, R10
-	MOVQ         next+88(FP), R10
-	MOVQ         step+96(FP), R11
-	TESTQ        AX, AX
-	JZ           done
-	TESTQ        $0x00000001, AX
-	JZ           even
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPS      (DI), Y4
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPS      32(DI), Y5
-	PREFETCHT0   32(DI)(BX*8)
+	PREFETCHT0   32(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
@@ -30047,6 +32544,28 @@ TEXT ·tile2x16F32AVX2(SB), NOSPLIT, $0-104
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Y4
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      32(DI), Y5
+	PREFETCHT0   32(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (SI)(CX*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -30056,8 +32575,6 @@ even:
 	VMOVUPS      32(DI), Y5
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
@@ -30065,13 +32582,13 @@ even:
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPS      (DI), Y4
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      32(DI), Y5
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
@@ -30079,6 +32596,8 @@ even:
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -30121,51 +32640,57 @@ add:
 // func tile3x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile3x16F32AVX2(SB), NOSPLIT, $0-104
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VXORPS       Y4, Y4, Y4
-	VXORPS       Y5, Y5, Y5
-	MOVQ         depth+0(FP), AX
-	MOVQ         aRow+16(FP), CX
-	MOVQ         aK+24(FP), DX
-	MOVQ         bK+40(FP), BX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	MOVQ         a+8(FP), SI
-	MOVQ         b+32(FP), DI
-	MOVQ         c+48(FP), R8
-	MOVQ         ldc+56(FP), R9
-	ADDQ         R9, R9
-	ADDQ         R9, R9
-	MOVQ         R8, R10
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R9, R10
-	MOVQ         next+88(FP), R10
-	MOVQ         step+96(FP), R11
-	TESTQ        AX, AX
-	JZ           done
-	TESTQ        $0x00000001, AX
-	JZ           even
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPS      (DI), Y6
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPS      32(DI), Y7
-	PREFETCHT0   32(DI)(BX*8)
+	PREFETCHT0   32(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Y8
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y8, Y1
@@ -30176,6 +32701,31 @@ TEXT ·tile3x16F32AVX2(SB), NOSPLIT, $0-104
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Y6
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      32(DI), Y7
+	PREFETCHT0   32(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (SI)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (SI)(CX*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -30185,8 +32735,6 @@ even:
 	VMOVUPS      32(DI), Y7
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Y8
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y8, Y1
@@ -30197,13 +32745,13 @@ even:
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPS      (DI), Y6
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      32(DI), Y7
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Y8
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y8, Y1
@@ -30214,6 +32762,8 @@ even:
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -30268,57 +32818,63 @@ add:
 // func tile4x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile4x16F32AVX2(SB), NOSPLIT, $0-104
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VXORPS       Y4, Y4, Y4
-	VXORPS       Y5, Y5, Y5
-	VXORPS       Y6, Y6, Y6
-	VXORPS       Y7, Y7, Y7
-	MOVQ         depth+0(FP), AX
-	MOVQ         aRow+16(FP), CX
-	MOVQ         aK+24(FP), DX
-	MOVQ         bK+40(FP), BX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	MOVQ         a+8(FP), SI
-	LEAQ         (CX)(CX*2), DI
-	MOVQ         b+32(FP), R8
-	MOVQ         c+48(FP), R9
-	MOVQ         ldc+56(FP), R10
-	ADDQ         R10, R10
-	ADDQ         R10, R10
-	MOVQ         R9, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	MOVQ         next+88(FP), R11
-	MOVQ         step+96(FP), R12
-	TESTQ        AX, AX
-	JZ           done
-	TESTQ        $0x00000001, AX
-	JZ           even
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ   next+88(FP), R11
+	MOVQ   step+96(FP), R12
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPS      (R8), Y8
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	VMOVUPS      32(R8), Y9
-	PREFETCHT0   32(R8)(BX*8)
+	PREFETCHT0   32(R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Y10
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y10, Y1
@@ -30332,6 +32888,34 @@ TEXT ·tile4x16F32AVX2(SB), NOSPLIT, $0-104
 	VFMADD231PS  Y8, Y10, Y6
 	VFMADD231PS  Y9, Y10, Y7
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Y8
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      32(R8), Y9
+	PREFETCHT0   32(R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (SI)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (SI)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (SI)(DI*1), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -30341,8 +32925,6 @@ even:
 	VMOVUPS      32(R8), Y9
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Y10
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y10, Y1
@@ -30356,13 +32938,13 @@ even:
 	VFMADD231PS  Y8, Y10, Y6
 	VFMADD231PS  Y9, Y10, Y7
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Y8
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPS      32(R8), Y9
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Y10
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y10, Y1
@@ -30376,6 +32958,8 @@ even:
 	VFMADD231PS  Y8, Y10, Y6
 	VFMADD231PS  Y9, Y10, Y7
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -30442,62 +33026,68 @@ add:
 // func tile5x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile5x16F32AVX2(SB), NOSPLIT, $0-104
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VXORPS       Y4, Y4, Y4
-	VXORPS       Y5, Y5, Y5
-	VXORPS       Y6, Y6, Y6
-	VXORPS       Y7, Y7, Y7
-	VXORPS       Y8, Y8, Y8
-	VXORPS       Y9, Y9, Y9
-	MOVQ         depth+0(FP), AX
-	MOVQ         aRow+16(FP), CX
-	MOVQ         aK+24(FP), DX
-	MOVQ         bK+40(FP), BX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	MOVQ         a+8(FP), SI
-	LEAQ         (CX)(CX*2), DI
-	MOVQ         b+32(FP), R8
-	MOVQ         c+48(FP), R9
-	MOVQ         ldc+56(FP), R10
-	ADDQ         R10, R10
-	ADDQ         R10, R10
-	MOVQ         R9, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	MOVQ         next+88(FP), R11
-	MOVQ         step+96(FP), R12
-	TESTQ        AX, AX
-	JZ           done
-	TESTQ        $0x00000001, AX
-	JZ           even
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ   next+88(FP), R11
+	MOVQ   step+96(FP), R12
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000005, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPS      (R8), Y10
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	VMOVUPS      32(R8), Y11
-	PREFETCHT0   32(R8)(BX*8)
+	PREFETCHT0   32(R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
@@ -30514,6 +33104,37 @@ TEXT ·tile5x16F32AVX2(SB), NOSPLIT, $0-104
 	VFMADD231PS  Y10, Y12, Y8
 	VFMADD231PS  Y11, Y12, Y9
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Y10
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      32(R8), Y11
+	PREFETCHT0   32(R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (SI)(DI*1), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (SI)(CX*4), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -30523,8 +33144,6 @@ even:
 	VMOVUPS      32(R8), Y11
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
@@ -30541,13 +33160,13 @@ even:
 	VFMADD231PS  Y10, Y12, Y8
 	VFMADD231PS  Y11, Y12, Y9
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Y10
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPS      32(R8), Y11
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
@@ -30564,6 +33183,8 @@ even:
 	VFMADD231PS  Y10, Y12, Y8
 	VFMADD231PS  Y11, Y12, Y9
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -30642,68 +33263,74 @@ add:
 // func tile6x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile6x16F32AVX2(SB), NOSPLIT, $0-104
-	VXORPS       Y0, Y0, Y0
-	VXORPS       Y1, Y1, Y1
-	VXORPS       Y2, Y2, Y2
-	VXORPS       Y3, Y3, Y3
-	VXORPS       Y4, Y4, Y4
-	VXORPS       Y5, Y5, Y5
-	VXORPS       Y6, Y6, Y6
-	VXORPS       Y7, Y7, Y7
-	VXORPS       Y8, Y8, Y8
-	VXORPS       Y9, Y9, Y9
-	VXORPS       Y10, Y10, Y10
-	VXORPS       Y11, Y11, Y11
-	MOVQ         depth+0(FP), AX
-	MOVQ         aRow+16(FP), CX
-	MOVQ         aK+24(FP), DX
-	MOVQ         bK+40(FP), BX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	MOVQ         a+8(FP), SI
-	LEAQ         (CX)(CX*2), DI
-	LEAQ         (CX)(CX*4), R8
-	MOVQ         b+32(FP), R9
-	MOVQ         c+48(FP), R10
-	MOVQ         ldc+56(FP), R11
-	ADDQ         R11, R11
-	ADDQ         R11, R11
-	MOVQ         R10, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R11, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R11, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R11, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R11, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R11, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R11, R12
-	MOVQ         next+88(FP), R12
-	MOVQ         step+96(FP), R13
-	TESTQ        AX, AX
-	JZ           done
-	TESTQ        $0x00000001, AX
-	JZ           even
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+
+begin:
+	MOVQ   next+88(FP), R12
+	MOVQ   step+96(FP), R13
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000006, R11, R12
+	ADDQ   R10, R12
+
+shallow:
 	VMOVUPS      (R9), Y12
-	PREFETCHT0   (R9)(BX*8)
+	PREFETCHT0   (R12)
 	VMOVUPS      32(R9), Y13
-	PREFETCHT0   32(R9)(BX*8)
+	PREFETCHT0   32(R12)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
@@ -30723,6 +33350,40 @@ TEXT ·tile6x16F32AVX2(SB), NOSPLIT, $0-104
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
 	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R9), Y12
+	PREFETCHT0   (R9)(BX*8)
+	VMOVUPS      32(R9), Y13
+	PREFETCHT0   32(R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (SI)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (SI)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (SI)(DI*1), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (SI)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (SI)(R8*1), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	DECQ         AX
 	JZ           done
 
@@ -30732,8 +33393,6 @@ even:
 	VMOVUPS      32(R9), Y13
 	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
@@ -30753,13 +33412,13 @@ even:
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VMOVUPS      (R9), Y12
 	PREFETCHT0   (R9)(BX*8)
 	VMOVUPS      32(R9), Y13
 	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
@@ -30779,6 +33438,8 @@ even:
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -31257,36 +33918,61 @@ vector:
 // func tile1x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile1x8F64AVX2(SB), NOSPLIT, $0-104
-	VXORPD       Y0, Y0, Y0
-	VXORPD       Y1, Y1, Y1
-	MOVQ         depth+0(FP), AX
-	MOVQ         aRow+16(FP), CX
-	MOVQ         aK+24(FP), DX
-	MOVQ         bK+40(FP), BX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	MOVQ         a+8(FP), CX
-	MOVQ         b+32(FP), SI
-	MOVQ         c+48(FP), DI
-	MOVQ         ldc+56(FP), R8
-	ADDQ         R8, R8
-	ADDQ         R8, R8
-	ADDQ         R8, R8
-	MOVQ         DI, R9
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       R8, R9
+
+begin:
+	MOVQ   next+88(FP), R9
+	MOVQ   step+96(FP), R10
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VMOVUPD      (SI), Y2
 	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
+	VMOVUPD      32(SI), Y3
+	PREFETCHT0   32(R9)
+	ADDQ         BX, SI
+	VBROADCASTSD (CX), Y4
+	VFMADD231PD  Y2, Y4, Y0
+	VFMADD231PD  Y3, Y4, Y1
+	ADDQ         DX, CX
 	ADDQ         R8, R9
-	MOVQ         next+88(FP), R9
-	MOVQ         step+96(FP), R10
-	TESTQ        AX, AX
-	JZ           done
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
 	TESTQ        $0x00000001, AX
 	JZ           even
 	VMOVUPD      (SI), Y2
@@ -31294,12 +33980,12 @@ TEXT ·tile1x8F64AVX2(SB), NOSPLIT, $0-104
 	VMOVUPD      32(SI), Y3
 	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSD (CX), Y4
 	VFMADD231PD  Y2, Y4, Y0
 	VFMADD231PD  Y3, Y4, Y1
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	DECQ         AX
 	JZ           done
 
@@ -31309,23 +33995,23 @@ even:
 	VMOVUPD      32(SI), Y3
 	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSD (CX), Y4
 	VFMADD231PD  Y2, Y4, Y0
 	VFMADD231PD  Y3, Y4, Y1
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPD      (SI), Y2
 	PREFETCHT0   (SI)(BX*8)
 	VMOVUPD      32(SI), Y3
 	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSD (CX), Y4
 	VFMADD231PD  Y2, Y4, Y0
 	VFMADD231PD  Y3, Y4, Y1
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -31356,50 +34042,56 @@ add:
 // func tile2x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile2x8F64AVX2(SB), NOSPLIT, $0-104
-	VXORPD       Y0, Y0, Y0
-	VXORPD       Y1, Y1, Y1
-	VXORPD       Y2, Y2, Y2
-	VXORPD       Y3, Y3, Y3
-	MOVQ         depth+0(FP), AX
-	MOVQ         aRow+16(FP), CX
-	MOVQ         aK+24(FP), DX
-	MOVQ         bK+40(FP), BX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	MOVQ         a+8(FP), SI
-	MOVQ         b+32(FP), DI
-	MOVQ         c+48(FP), R8
-	MOVQ         ldc+56(FP), R9
-	ADDQ         R9, R9
-	ADDQ         R9, R9
-	ADDQ         R9, R9
-	MOVQ         R8, R10
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R9, R10
-	MOVQ         next+88(FP), R10
-	MOVQ         step+96(FP), R11
-	TESTQ        AX, AX
-	JZ           done
-	TESTQ        $0x00000001, AX
-	JZ           even
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPD      (DI), Y4
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPD      32(DI), Y5
-	PREFETCHT0   32(DI)(BX*8)
+	PREFETCHT0   32(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Y6
 	VFMADD231PD  Y4, Y6, Y0
 	VFMADD231PD  Y5, Y6, Y1
@@ -31407,6 +34099,28 @@ TEXT ·tile2x8F64AVX2(SB), NOSPLIT, $0-104
 	VFMADD231PD  Y4, Y6, Y2
 	VFMADD231PD  Y5, Y6, Y3
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (DI), Y4
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPD      32(DI), Y5
+	PREFETCHT0   32(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSD (SI), Y6
+	VFMADD231PD  Y4, Y6, Y0
+	VFMADD231PD  Y5, Y6, Y1
+	VBROADCASTSD (SI)(CX*1), Y6
+	VFMADD231PD  Y4, Y6, Y2
+	VFMADD231PD  Y5, Y6, Y3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -31416,8 +34130,6 @@ even:
 	VMOVUPD      32(DI), Y5
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Y6
 	VFMADD231PD  Y4, Y6, Y0
 	VFMADD231PD  Y5, Y6, Y1
@@ -31425,13 +34137,13 @@ even:
 	VFMADD231PD  Y4, Y6, Y2
 	VFMADD231PD  Y5, Y6, Y3
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPD      (DI), Y4
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPD      32(DI), Y5
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Y6
 	VFMADD231PD  Y4, Y6, Y0
 	VFMADD231PD  Y5, Y6, Y1
@@ -31439,6 +34151,8 @@ even:
 	VFMADD231PD  Y4, Y6, Y2
 	VFMADD231PD  Y5, Y6, Y3
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -31481,55 +34195,61 @@ add:
 // func tile3x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile3x8F64AVX2(SB), NOSPLIT, $0-104
-	VXORPD       Y0, Y0, Y0
-	VXORPD       Y1, Y1, Y1
-	VXORPD       Y2, Y2, Y2
-	VXORPD       Y3, Y3, Y3
-	VXORPD       Y4, Y4, Y4
-	VXORPD       Y5, Y5, Y5
-	MOVQ         depth+0(FP), AX
-	MOVQ         aRow+16(FP), CX
-	MOVQ         aK+24(FP), DX
-	MOVQ         bK+40(FP), BX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	MOVQ         a+8(FP), SI
-	MOVQ         b+32(FP), DI
-	MOVQ         c+48(FP), R8
-	MOVQ         ldc+56(FP), R9
-	ADDQ         R9, R9
-	ADDQ         R9, R9
-	ADDQ         R9, R9
-	MOVQ         R8, R10
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R9, R10
-	PREFETCHT0   (R10)
-	PREFETCHT0   64(R10)
-	ADDQ         R9, R10
-	MOVQ         next+88(FP), R10
-	MOVQ         step+96(FP), R11
-	TESTQ        AX, AX
-	JZ           done
-	TESTQ        $0x00000001, AX
-	JZ           even
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPD      (DI), Y6
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPD      32(DI), Y7
-	PREFETCHT0   32(DI)(BX*8)
+	PREFETCHT0   32(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Y8
 	VFMADD231PD  Y6, Y8, Y0
 	VFMADD231PD  Y7, Y8, Y1
@@ -31540,6 +34260,31 @@ TEXT ·tile3x8F64AVX2(SB), NOSPLIT, $0-104
 	VFMADD231PD  Y6, Y8, Y4
 	VFMADD231PD  Y7, Y8, Y5
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (DI), Y6
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPD      32(DI), Y7
+	PREFETCHT0   32(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSD (SI), Y8
+	VFMADD231PD  Y6, Y8, Y0
+	VFMADD231PD  Y7, Y8, Y1
+	VBROADCASTSD (SI)(CX*1), Y8
+	VFMADD231PD  Y6, Y8, Y2
+	VFMADD231PD  Y7, Y8, Y3
+	VBROADCASTSD (SI)(CX*2), Y8
+	VFMADD231PD  Y6, Y8, Y4
+	VFMADD231PD  Y7, Y8, Y5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -31549,8 +34294,6 @@ even:
 	VMOVUPD      32(DI), Y7
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Y8
 	VFMADD231PD  Y6, Y8, Y0
 	VFMADD231PD  Y7, Y8, Y1
@@ -31561,13 +34304,13 @@ even:
 	VFMADD231PD  Y6, Y8, Y4
 	VFMADD231PD  Y7, Y8, Y5
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPD      (DI), Y6
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPD      32(DI), Y7
 	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSD (SI), Y8
 	VFMADD231PD  Y6, Y8, Y0
 	VFMADD231PD  Y7, Y8, Y1
@@ -31578,6 +34321,8 @@ even:
 	VFMADD231PD  Y6, Y8, Y4
 	VFMADD231PD  Y7, Y8, Y5
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -31632,61 +34377,67 @@ add:
 // func tile4x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile4x8F64AVX2(SB), NOSPLIT, $0-104
-	VXORPD       Y0, Y0, Y0
-	VXORPD       Y1, Y1, Y1
-	VXORPD       Y2, Y2, Y2
-	VXORPD       Y3, Y3, Y3
-	VXORPD       Y4, Y4, Y4
-	VXORPD       Y5, Y5, Y5
-	VXORPD       Y6, Y6, Y6
-	VXORPD       Y7, Y7, Y7
-	MOVQ         depth+0(FP), AX
-	MOVQ         aRow+16(FP), CX
-	MOVQ         aK+24(FP), DX
-	MOVQ         bK+40(FP), BX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	MOVQ         a+8(FP), SI
-	LEAQ         (CX)(CX*2), DI
-	MOVQ         b+32(FP), R8
-	MOVQ         c+48(FP), R9
-	MOVQ         ldc+56(FP), R10
-	ADDQ         R10, R10
-	ADDQ         R10, R10
-	ADDQ         R10, R10
-	MOVQ         R9, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	MOVQ         next+88(FP), R11
-	MOVQ         step+96(FP), R12
-	TESTQ        AX, AX
-	JZ           done
-	TESTQ        $0x00000001, AX
-	JZ           even
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ   next+88(FP), R11
+	MOVQ   step+96(FP), R12
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPD      (R8), Y8
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	VMOVUPD      32(R8), Y9
-	PREFETCHT0   32(R8)(BX*8)
+	PREFETCHT0   32(R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Y10
 	VFMADD231PD  Y8, Y10, Y0
 	VFMADD231PD  Y9, Y10, Y1
@@ -31700,6 +34451,34 @@ TEXT ·tile4x8F64AVX2(SB), NOSPLIT, $0-104
 	VFMADD231PD  Y8, Y10, Y6
 	VFMADD231PD  Y9, Y10, Y7
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R8), Y8
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPD      32(R8), Y9
+	PREFETCHT0   32(R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSD (SI), Y10
+	VFMADD231PD  Y8, Y10, Y0
+	VFMADD231PD  Y9, Y10, Y1
+	VBROADCASTSD (SI)(CX*1), Y10
+	VFMADD231PD  Y8, Y10, Y2
+	VFMADD231PD  Y9, Y10, Y3
+	VBROADCASTSD (SI)(CX*2), Y10
+	VFMADD231PD  Y8, Y10, Y4
+	VFMADD231PD  Y9, Y10, Y5
+	VBROADCASTSD (SI)(DI*1), Y10
+	VFMADD231PD  Y8, Y10, Y6
+	VFMADD231PD  Y9, Y10, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -31709,8 +34488,6 @@ even:
 	VMOVUPD      32(R8), Y9
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Y10
 	VFMADD231PD  Y8, Y10, Y0
 	VFMADD231PD  Y9, Y10, Y1
@@ -31724,13 +34501,13 @@ even:
 	VFMADD231PD  Y8, Y10, Y6
 	VFMADD231PD  Y9, Y10, Y7
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPD      (R8), Y8
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPD      32(R8), Y9
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Y10
 	VFMADD231PD  Y8, Y10, Y0
 	VFMADD231PD  Y9, Y10, Y1
@@ -31744,6 +34521,8 @@ even:
 	VFMADD231PD  Y8, Y10, Y6
 	VFMADD231PD  Y9, Y10, Y7
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -31810,66 +34589,72 @@ add:
 // func tile5x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile5x8F64AVX2(SB), NOSPLIT, $0-104
-	VXORPD       Y0, Y0, Y0
-	VXORPD       Y1, Y1, Y1
-	VXORPD       Y2, Y2, Y2
-	VXORPD       Y3, Y3, Y3
-	VXORPD       Y4, Y4, Y4
-	VXORPD       Y5, Y5, Y5
-	VXORPD       Y6, Y6, Y6
-	VXORPD       Y7, Y7, Y7
-	VXORPD       Y8, Y8, Y8
-	VXORPD       Y9, Y9, Y9
-	MOVQ         depth+0(FP), AX
-	MOVQ         aRow+16(FP), CX
-	MOVQ         aK+24(FP), DX
-	MOVQ         bK+40(FP), BX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	MOVQ         a+8(FP), SI
-	LEAQ         (CX)(CX*2), DI
-	MOVQ         b+32(FP), R8
-	MOVQ         c+48(FP), R9
-	MOVQ         ldc+56(FP), R10
-	ADDQ         R10, R10
-	ADDQ         R10, R10
-	ADDQ         R10, R10
-	MOVQ         R9, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	PREFETCHT0   (R11)
-	PREFETCHT0   64(R11)
-	ADDQ         R10, R11
-	MOVQ         next+88(FP), R11
-	MOVQ         step+96(FP), R12
-	TESTQ        AX, AX
-	JZ           done
-	TESTQ        $0x00000001, AX
-	JZ           even
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	VXORPD     Y8, Y8, Y8
+	VXORPD     Y9, Y9, Y9
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ   next+88(FP), R11
+	MOVQ   step+96(FP), R12
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000005, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPD      (R8), Y10
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	VMOVUPD      32(R8), Y11
-	PREFETCHT0   32(R8)(BX*8)
+	PREFETCHT0   32(R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Y12
 	VFMADD231PD  Y10, Y12, Y0
 	VFMADD231PD  Y11, Y12, Y1
@@ -31886,6 +34671,37 @@ TEXT ·tile5x8F64AVX2(SB), NOSPLIT, $0-104
 	VFMADD231PD  Y10, Y12, Y8
 	VFMADD231PD  Y11, Y12, Y9
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R8), Y10
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPD      32(R8), Y11
+	PREFETCHT0   32(R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSD (SI), Y12
+	VFMADD231PD  Y10, Y12, Y0
+	VFMADD231PD  Y11, Y12, Y1
+	VBROADCASTSD (SI)(CX*1), Y12
+	VFMADD231PD  Y10, Y12, Y2
+	VFMADD231PD  Y11, Y12, Y3
+	VBROADCASTSD (SI)(CX*2), Y12
+	VFMADD231PD  Y10, Y12, Y4
+	VFMADD231PD  Y11, Y12, Y5
+	VBROADCASTSD (SI)(DI*1), Y12
+	VFMADD231PD  Y10, Y12, Y6
+	VFMADD231PD  Y11, Y12, Y7
+	VBROADCASTSD (SI)(CX*4), Y12
+	VFMADD231PD  Y10, Y12, Y8
+	VFMADD231PD  Y11, Y12, Y9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -31895,8 +34711,6 @@ even:
 	VMOVUPD      32(R8), Y11
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Y12
 	VFMADD231PD  Y10, Y12, Y0
 	VFMADD231PD  Y11, Y12, Y1
@@ -31913,13 +34727,13 @@ even:
 	VFMADD231PD  Y10, Y12, Y8
 	VFMADD231PD  Y11, Y12, Y9
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPD      (R8), Y10
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPD      32(R8), Y11
 	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSD (SI), Y12
 	VFMADD231PD  Y10, Y12, Y0
 	VFMADD231PD  Y11, Y12, Y1
@@ -31936,6 +34750,8 @@ even:
 	VFMADD231PD  Y10, Y12, Y8
 	VFMADD231PD  Y11, Y12, Y9
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -32014,72 +34830,78 @@ add:
 // func tile6x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile6x8F64AVX2(SB), NOSPLIT, $0-104
-	VXORPD       Y0, Y0, Y0
-	VXORPD       Y1, Y1, Y1
-	VXORPD       Y2, Y2, Y2
-	VXORPD       Y3, Y3, Y3
-	VXORPD       Y4, Y4, Y4
-	VXORPD       Y5, Y5, Y5
-	VXORPD       Y6, Y6, Y6
-	VXORPD       Y7, Y7, Y7
-	VXORPD       Y8, Y8, Y8
-	VXORPD       Y9, Y9, Y9
-	VXORPD       Y10, Y10, Y10
-	VXORPD       Y11, Y11, Y11
-	MOVQ         depth+0(FP), AX
-	MOVQ         aRow+16(FP), CX
-	MOVQ         aK+24(FP), DX
-	MOVQ         bK+40(FP), BX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         CX, CX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         DX, DX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	ADDQ         BX, BX
-	MOVQ         a+8(FP), SI
-	LEAQ         (CX)(CX*2), DI
-	LEAQ         (CX)(CX*4), R8
-	MOVQ         b+32(FP), R9
-	MOVQ         c+48(FP), R10
-	MOVQ         ldc+56(FP), R11
-	ADDQ         R11, R11
-	ADDQ         R11, R11
-	ADDQ         R11, R11
-	MOVQ         R10, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R11, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R11, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R11, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R11, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R11, R12
-	PREFETCHT0   (R12)
-	PREFETCHT0   64(R12)
-	ADDQ         R11, R12
-	MOVQ         next+88(FP), R12
-	MOVQ         step+96(FP), R13
-	TESTQ        AX, AX
-	JZ           done
-	TESTQ        $0x00000001, AX
-	JZ           even
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	VXORPD     Y8, Y8, Y8
+	VXORPD     Y9, Y9, Y9
+	VXORPD     Y10, Y10, Y10
+	VXORPD     Y11, Y11, Y11
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+
+begin:
+	MOVQ   next+88(FP), R12
+	MOVQ   step+96(FP), R13
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000006, R11, R12
+	ADDQ   R10, R12
+
+shallow:
 	VMOVUPD      (R9), Y12
-	PREFETCHT0   (R9)(BX*8)
+	PREFETCHT0   (R12)
 	VMOVUPD      32(R9), Y13
-	PREFETCHT0   32(R9)(BX*8)
+	PREFETCHT0   32(R12)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSD (SI), Y14
 	VFMADD231PD  Y12, Y14, Y0
 	VFMADD231PD  Y13, Y14, Y1
@@ -32099,6 +34921,40 @@ TEXT ·tile6x8F64AVX2(SB), NOSPLIT, $0-104
 	VFMADD231PD  Y12, Y14, Y10
 	VFMADD231PD  Y13, Y14, Y11
 	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (R9), Y12
+	PREFETCHT0   (R9)(BX*8)
+	VMOVUPD      32(R9), Y13
+	PREFETCHT0   32(R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSD (SI), Y14
+	VFMADD231PD  Y12, Y14, Y0
+	VFMADD231PD  Y13, Y14, Y1
+	VBROADCASTSD (SI)(CX*1), Y14
+	VFMADD231PD  Y12, Y14, Y2
+	VFMADD231PD  Y13, Y14, Y3
+	VBROADCASTSD (SI)(CX*2), Y14
+	VFMADD231PD  Y12, Y14, Y4
+	VFMADD231PD  Y13, Y14, Y5
+	VBROADCASTSD (SI)(DI*1), Y14
+	VFMADD231PD  Y12, Y14, Y6
+	VFMADD231PD  Y13, Y14, Y7
+	VBROADCASTSD (SI)(CX*4), Y14
+	VFMADD231PD  Y12, Y14, Y8
+	VFMADD231PD  Y13, Y14, Y9
+	VBROADCASTSD (SI)(R8*1), Y14
+	VFMADD231PD  Y12, Y14, Y10
+	VFMADD231PD  Y13, Y14, Y11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	DECQ         AX
 	JZ           done
 
@@ -32108,8 +34964,6 @@ even:
 	VMOVUPD      32(R9), Y13
 	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSD (SI), Y14
 	VFMADD231PD  Y12, Y14, Y0
 	VFMADD231PD  Y13, Y14, Y1
@@ -32129,13 +34983,13 @@ even:
 	VFMADD231PD  Y12, Y14, Y10
 	VFMADD231PD  Y13, Y14, Y11
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VMOVUPD      (R9), Y12
 	PREFETCHT0   (R9)(BX*8)
 	VMOVUPD      32(R9), Y13
 	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSD (SI), Y14
 	VFMADD231PD  Y12, Y14, Y0
 	VFMADD231PD  Y13, Y14, Y1
@@ -32155,6 +35009,8 @@ even:
 	VFMADD231PD  Y12, Y14, Y10
 	VFMADD231PD  Y13, Y14, Y11
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -32598,20 +35454,24 @@ TEXT ·tile1x32BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R10, K1
 	SHRQ       $0x10, R10
 	KMOVW      R10, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	ADDQ       R8, R9
-	MOVQ       next+88(FP), R9
-	MOVQ       step+96(FP), R10
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
-	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R9
+	MOVQ  step+96(FP), R10
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R11
+	TESTQ $0x00000002, R11
+	JNZ   padded
+	MOVQ  cols+64(FP), R11
+	CMPQ  R11, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (SI), K1, Z2
@@ -32630,15 +35490,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
 	VMOVUPS      (SI), Z2
-	PREFETCHT0   (SI)(BX*8)
+	PREFETCHT0   (R9)
 	VMOVUPS      64(SI), Z3
-	PREFETCHT0   64(SI)(BX*8)
+	PREFETCHT0   64(R9)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z4
 	// VDPBF16PS Z2, Z4, Z0
 	LONG $0x485ef262
@@ -32647,6 +35509,29 @@ padded:
 	LONG $0x485ef262
 	WORD $0xcb52
 	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (SI), Z2
+	PREFETCHT0   (SI)(BX*8)
+	VMOVUPS      64(SI), Z3
+	PREFETCHT0   64(SI)(BX*8)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z4
+	// VDPBF16PS Z2, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc252
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	DECQ         AX
 	JZ           done
 
@@ -32656,8 +35541,6 @@ even:
 	VMOVUPS      64(SI), Z3
 	PREFETCHT0   64(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z4
 	// VDPBF16PS Z2, Z4, Z0
 	LONG $0x485ef262
@@ -32666,13 +35549,13 @@ even:
 	LONG $0x485ef262
 	WORD $0xcb52
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (SI), Z2
 	PREFETCHT0   (SI)(BX*8)
 	VMOVUPS      64(SI), Z3
 	PREFETCHT0   64(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z4
 	// VDPBF16PS Z2, Z4, Z0
 	LONG $0x485ef262
@@ -32681,6 +35564,8 @@ even:
 	LONG $0x485ef262
 	WORD $0xcb52
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -32732,19 +35617,23 @@ TEXT ·tile1x16BF16AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R10
 	BZHIQ      R9, R10, R10
 	KMOVW      R10, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	ADDQ       R8, R9
-	MOVQ       next+88(FP), R9
-	MOVQ       step+96(FP), R10
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
-	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R9
+	MOVQ  step+96(FP), R10
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R11
+	TESTQ $0x00000002, R11
+	JNZ   padded
+	MOVQ  cols+64(FP), R11
+	CMPQ  R11, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (SI), K1, Z1
@@ -32759,18 +35648,38 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
 	VMOVUPS      (SI), Z1
-	PREFETCHT0   (SI)(BX*8)
+	PREFETCHT0   (R9)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z2
 	// VDPBF16PS Z1, Z2, Z0
 	LONG $0x486ef262
 	WORD $0xc152
 	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (SI), Z1
+	PREFETCHT0   (SI)(BX*8)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z2
+	// VDPBF16PS Z1, Z2, Z0
+	LONG $0x486ef262
+	WORD $0xc152
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	DECQ         AX
 	JZ           done
 
@@ -32778,23 +35687,23 @@ even:
 	VMOVUPS      (SI), Z1
 	PREFETCHT0   (SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z2
 	// VDPBF16PS Z1, Z2, Z0
 	LONG $0x486ef262
 	WORD $0xc152
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (SI), Z1
 	PREFETCHT0   (SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z2
 	// VDPBF16PS Z1, Z2, Z0
 	LONG $0x486ef262
 	WORD $0xc152
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -32997,6 +35906,8 @@ TEXT ·tile2x32BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R11, K1
 	SHRQ       $0x10, R11
 	KMOVW      R11, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
@@ -33004,16 +35915,18 @@ TEXT ·tile2x32BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (DI), K1, Z4
@@ -33039,15 +35952,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPS      (DI), Z4
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPS      64(DI), Z5
-	PREFETCHT0   64(DI)(BX*8)
+	PREFETCHT0   64(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z6
 	// VDPBF16PS Z4, Z6, Z0
 	LONG $0x484ef262
@@ -33063,6 +35978,36 @@ padded:
 	LONG $0x484ef262
 	WORD $0xdd52
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z4
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z5
+	PREFETCHT0   64(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z4, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z6
+	// VDPBF16PS Z4, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd452
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -33072,8 +36017,6 @@ even:
 	VMOVUPS      64(DI), Z5
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z6
 	// VDPBF16PS Z4, Z6, Z0
 	LONG $0x484ef262
@@ -33089,13 +36032,13 @@ even:
 	LONG $0x484ef262
 	WORD $0xdd52
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPS      (DI), Z4
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      64(DI), Z5
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z6
 	// VDPBF16PS Z4, Z6, Z0
 	LONG $0x484ef262
@@ -33111,6 +36054,8 @@ even:
 	LONG $0x484ef262
 	WORD $0xdd52
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -33175,21 +36120,25 @@ TEXT ·tile2x16BF16AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R11
 	BZHIQ      R10, R11, R11
 	KMOVW      R11, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (DI), K1, Z2
@@ -33208,13 +36157,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPS      (DI), Z2
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z3
 	// VDPBF16PS Z2, Z3, Z0
 	LONG $0x4866f262
@@ -33224,6 +36175,28 @@ padded:
 	LONG $0x4866f262
 	WORD $0xca52
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z2
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z3
+	// VDPBF16PS Z2, Z3, Z0
+	LONG $0x4866f262
+	WORD $0xc252
+	VBROADCASTSS (SI)(CX*1), Z3
+	// VDPBF16PS Z2, Z3, Z1
+	LONG $0x4866f262
+	WORD $0xca52
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -33231,8 +36204,6 @@ even:
 	VMOVUPS      (DI), Z2
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z3
 	// VDPBF16PS Z2, Z3, Z0
 	LONG $0x4866f262
@@ -33242,11 +36213,11 @@ even:
 	LONG $0x4866f262
 	WORD $0xca52
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPS      (DI), Z2
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z3
 	// VDPBF16PS Z2, Z3, Z0
 	LONG $0x4866f262
@@ -33256,6 +36227,8 @@ even:
 	LONG $0x4866f262
 	WORD $0xca52
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -33523,6 +36496,8 @@ TEXT ·tile3x32BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R11, K1
 	SHRQ       $0x10, R11
 	KMOVW      R11, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
@@ -33533,16 +36508,18 @@ TEXT ·tile3x32BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (DI), K1, Z6
@@ -33575,15 +36552,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPS      (DI), Z6
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPS      64(DI), Z7
-	PREFETCHT0   64(DI)(BX*8)
+	PREFETCHT0   64(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z8
 	// VDPBF16PS Z6, Z8, Z0
 	LONG $0x483ef262
@@ -33606,6 +36585,43 @@ padded:
 	LONG $0x483ef262
 	WORD $0xef52
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z6
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z7
+	PREFETCHT0   64(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z6, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc652
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*1), Z8
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*2), Z8
+	// VDPBF16PS Z6, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe652
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -33615,8 +36631,6 @@ even:
 	VMOVUPS      64(DI), Z7
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z8
 	// VDPBF16PS Z6, Z8, Z0
 	LONG $0x483ef262
@@ -33639,13 +36653,13 @@ even:
 	LONG $0x483ef262
 	WORD $0xef52
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPS      (DI), Z6
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      64(DI), Z7
 	PREFETCHT0   64(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z8
 	// VDPBF16PS Z6, Z8, Z0
 	LONG $0x483ef262
@@ -33668,6 +36682,8 @@ even:
 	LONG $0x483ef262
 	WORD $0xef52
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -33745,6 +36761,8 @@ TEXT ·tile3x16BF16AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R11
 	BZHIQ      R10, R11, R11
 	KMOVW      R11, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
@@ -33752,16 +36770,18 @@ TEXT ·tile3x16BF16AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (DI), K1, Z3
@@ -33784,13 +36804,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPS      (DI), Z3
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z4
 	// VDPBF16PS Z3, Z4, Z0
 	LONG $0x485ef262
@@ -33804,6 +36826,32 @@ padded:
 	LONG $0x485ef262
 	WORD $0xd352
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z3
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z4
+	// VDPBF16PS Z3, Z4, Z0
+	LONG $0x485ef262
+	WORD $0xc352
+	VBROADCASTSS (SI)(CX*1), Z4
+	// VDPBF16PS Z3, Z4, Z1
+	LONG $0x485ef262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*2), Z4
+	// VDPBF16PS Z3, Z4, Z2
+	LONG $0x485ef262
+	WORD $0xd352
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -33811,8 +36859,6 @@ even:
 	VMOVUPS      (DI), Z3
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z4
 	// VDPBF16PS Z3, Z4, Z0
 	LONG $0x485ef262
@@ -33826,11 +36872,11 @@ even:
 	LONG $0x485ef262
 	WORD $0xd352
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPS      (DI), Z3
 	PREFETCHT0   (DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z4
 	// VDPBF16PS Z3, Z4, Z0
 	LONG $0x485ef262
@@ -33844,6 +36890,8 @@ even:
 	LONG $0x485ef262
 	WORD $0xd352
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -34177,6 +37225,8 @@ TEXT ·tile4x32BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R12, K1
 	SHRQ       $0x10, R12
 	KMOVW      R12, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
@@ -34190,16 +37240,18 @@ TEXT ·tile4x32BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
-	MOVQ       next+88(FP), R11
-	MOVQ       step+96(FP), R12
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
-	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R8), K1, Z8
@@ -34239,15 +37291,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPS      (R8), Z8
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	VMOVUPS      64(R8), Z9
-	PREFETCHT0   64(R8)(BX*8)
+	PREFETCHT0   64(R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z10
 	// VDPBF16PS Z8, Z10, Z0
 	LONG $0x482ed262
@@ -34277,6 +37331,50 @@ padded:
 	LONG $0x482ed262
 	WORD $0xf952
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Z8
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      64(R8), Z9
+	PREFETCHT0   64(R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z8, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*1), Z10
+	// VDPBF16PS Z8, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd052
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*2), Z10
+	// VDPBF16PS Z8, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z8, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf052
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -34286,8 +37384,6 @@ even:
 	VMOVUPS      64(R8), Z9
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z10
 	// VDPBF16PS Z8, Z10, Z0
 	LONG $0x482ed262
@@ -34317,13 +37413,13 @@ even:
 	LONG $0x482ed262
 	WORD $0xf952
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z8
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPS      64(R8), Z9
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z10
 	// VDPBF16PS Z8, Z10, Z0
 	LONG $0x482ed262
@@ -34353,6 +37449,8 @@ even:
 	LONG $0x482ed262
 	WORD $0xf952
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -34444,6 +37542,8 @@ TEXT ·tile4x16BF16AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R12
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
@@ -34453,16 +37553,18 @@ TEXT ·tile4x16BF16AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
-	MOVQ       next+88(FP), R11
-	MOVQ       step+96(FP), R12
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
-	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R8), K1, Z4
@@ -34489,13 +37591,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPS      (R8), Z4
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z5
 	// VDPBF16PS Z4, Z5, Z0
 	LONG $0x4856f262
@@ -34513,6 +37617,36 @@ padded:
 	LONG $0x4856f262
 	WORD $0xdc52
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Z4
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z5
+	// VDPBF16PS Z4, Z5, Z0
+	LONG $0x4856f262
+	WORD $0xc452
+	VBROADCASTSS (SI)(CX*1), Z5
+	// VDPBF16PS Z4, Z5, Z1
+	LONG $0x4856f262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(CX*2), Z5
+	// VDPBF16PS Z4, Z5, Z2
+	LONG $0x4856f262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z5
+	// VDPBF16PS Z4, Z5, Z3
+	LONG $0x4856f262
+	WORD $0xdc52
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -34520,8 +37654,6 @@ even:
 	VMOVUPS      (R8), Z4
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z5
 	// VDPBF16PS Z4, Z5, Z0
 	LONG $0x4856f262
@@ -34539,11 +37671,11 @@ even:
 	LONG $0x4856f262
 	WORD $0xdc52
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z4
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z5
 	// VDPBF16PS Z4, Z5, Z0
 	LONG $0x4856f262
@@ -34561,6 +37693,8 @@ even:
 	LONG $0x4856f262
 	WORD $0xdc52
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -34959,6 +38093,8 @@ TEXT ·tile5x32BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R12, K1
 	SHRQ       $0x10, R12
 	KMOVW      R12, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
@@ -34975,16 +38111,18 @@ TEXT ·tile5x32BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
-	MOVQ       next+88(FP), R11
-	MOVQ       step+96(FP), R12
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
-	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R8), K1, Z10
@@ -35031,15 +38169,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000005, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPS      (R8), Z10
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	VMOVUPS      64(R8), Z11
-	PREFETCHT0   64(R8)(BX*8)
+	PREFETCHT0   64(R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z12
 	// VDPBF16PS Z10, Z12, Z0
 	LONG $0x481ed262
@@ -35076,6 +38216,57 @@ padded:
 	LONG $0x481e5262
 	WORD $0xcb52
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Z10
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      64(R8), Z11
+	PREFETCHT0   64(R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z10, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*1), Z12
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*2), Z12
+	// VDPBF16PS Z10, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe252
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*4), Z12
+	// VDPBF16PS Z10, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc252
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -35085,8 +38276,6 @@ even:
 	VMOVUPS      64(R8), Z11
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z12
 	// VDPBF16PS Z10, Z12, Z0
 	LONG $0x481ed262
@@ -35123,13 +38312,13 @@ even:
 	LONG $0x481e5262
 	WORD $0xcb52
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z10
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPS      64(R8), Z11
 	PREFETCHT0   64(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z12
 	// VDPBF16PS Z10, Z12, Z0
 	LONG $0x481ed262
@@ -35166,6 +38355,8 @@ even:
 	LONG $0x481e5262
 	WORD $0xcb52
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -35270,6 +38461,8 @@ TEXT ·tile5x16BF16AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R12
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
@@ -35281,16 +38474,18 @@ TEXT ·tile5x16BF16AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
 	ADDQ       R10, R11
-	MOVQ       next+88(FP), R11
-	MOVQ       step+96(FP), R12
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
-	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R8), K1, Z5
@@ -35321,13 +38516,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000005, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPS      (R8), Z5
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z6
 	// VDPBF16PS Z5, Z6, Z0
 	LONG $0x484ef262
@@ -35349,6 +38546,40 @@ padded:
 	LONG $0x484ef262
 	WORD $0xe552
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Z5
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z6
+	// VDPBF16PS Z5, Z6, Z0
+	LONG $0x484ef262
+	WORD $0xc552
+	VBROADCASTSS (SI)(CX*1), Z6
+	// VDPBF16PS Z5, Z6, Z1
+	LONG $0x484ef262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*2), Z6
+	// VDPBF16PS Z5, Z6, Z2
+	LONG $0x484ef262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z6
+	// VDPBF16PS Z5, Z6, Z3
+	LONG $0x484ef262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*4), Z6
+	// VDPBF16PS Z5, Z6, Z4
+	LONG $0x484ef262
+	WORD $0xe552
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -35356,8 +38587,6 @@ even:
 	VMOVUPS      (R8), Z5
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z6
 	// VDPBF16PS Z5, Z6, Z0
 	LONG $0x484ef262
@@ -35379,11 +38608,11 @@ even:
 	LONG $0x484ef262
 	WORD $0xe552
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z5
 	PREFETCHT0   (R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z6
 	// VDPBF16PS Z5, Z6, Z0
 	LONG $0x484ef262
@@ -35405,6 +38634,8 @@ even:
 	LONG $0x484ef262
 	WORD $0xe552
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -35869,6 +39100,8 @@ TEXT ·tile6x32BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R13, K1
 	SHRQ       $0x10, R13
 	KMOVW      R13, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
@@ -35888,16 +39121,18 @@ TEXT ·tile6x32BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
-	MOVQ       next+88(FP), R12
-	MOVQ       step+96(FP), R13
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R14
-	TESTQ      $0x00000002, R14
-	JNZ        padded
-	MOVQ       cols+64(FP), R14
-	CMPQ       R14, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R9), K1, Z12
@@ -35951,15 +39186,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000006, R11, R12
+	ADDQ   R10, R12
+
+shallow:
 	VMOVUPS      (R9), Z12
-	PREFETCHT0   (R9)(BX*8)
+	PREFETCHT0   (R12)
 	VMOVUPS      64(R9), Z13
-	PREFETCHT0   64(R9)(BX*8)
+	PREFETCHT0   64(R12)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z14
 	// VDPBF16PS Z12, Z14, Z0
 	LONG $0x480ed262
@@ -36003,6 +39240,64 @@ padded:
 	LONG $0x480e5262
 	WORD $0xdd52
 	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R9), Z12
+	PREFETCHT0   (R9)(BX*8)
+	VMOVUPS      64(R9), Z13
+	PREFETCHT0   64(R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z12, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z14
+	// VDPBF16PS Z12, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*2), Z14
+	// VDPBF16PS Z12, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z12, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf452
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(CX*4), Z14
+	// VDPBF16PS Z12, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z12, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd452
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	DECQ         AX
 	JZ           done
 
@@ -36012,8 +39307,6 @@ even:
 	VMOVUPS      64(R9), Z13
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z14
 	// VDPBF16PS Z12, Z14, Z0
 	LONG $0x480ed262
@@ -36057,13 +39350,13 @@ even:
 	LONG $0x480e5262
 	WORD $0xdd52
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VMOVUPS      (R9), Z12
 	PREFETCHT0   (R9)(BX*8)
 	VMOVUPS      64(R9), Z13
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z14
 	// VDPBF16PS Z12, Z14, Z0
 	LONG $0x480ed262
@@ -36107,6 +39400,8 @@ even:
 	LONG $0x480e5262
 	WORD $0xdd52
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -36225,6 +39520,8 @@ TEXT ·tile6x16BF16AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R13
 	BZHIQ      R12, R13, R13
 	KMOVW      R13, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
@@ -36238,16 +39535,18 @@ TEXT ·tile6x16BF16AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
-	MOVQ       next+88(FP), R12
-	MOVQ       step+96(FP), R13
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R14
-	TESTQ      $0x00000002, R14
-	JNZ        padded
-	MOVQ       cols+64(FP), R14
-	CMPQ       R14, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R9), K1, Z6
@@ -36282,13 +39581,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000006, R11, R12
+	ADDQ   R10, R12
+
+shallow:
 	VMOVUPS      (R9), Z6
-	PREFETCHT0   (R9)(BX*8)
+	PREFETCHT0   (R12)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z7
 	// VDPBF16PS Z6, Z7, Z0
 	LONG $0x4846f262
@@ -36314,6 +39615,44 @@ padded:
 	LONG $0x4846f262
 	WORD $0xee52
 	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R9), Z6
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z7
+	// VDPBF16PS Z6, Z7, Z0
+	LONG $0x4846f262
+	WORD $0xc652
+	VBROADCASTSS (SI)(CX*1), Z7
+	// VDPBF16PS Z6, Z7, Z1
+	LONG $0x4846f262
+	WORD $0xce52
+	VBROADCASTSS (SI)(CX*2), Z7
+	// VDPBF16PS Z6, Z7, Z2
+	LONG $0x4846f262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z7
+	// VDPBF16PS Z6, Z7, Z3
+	LONG $0x4846f262
+	WORD $0xde52
+	VBROADCASTSS (SI)(CX*4), Z7
+	// VDPBF16PS Z6, Z7, Z4
+	LONG $0x4846f262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z7
+	// VDPBF16PS Z6, Z7, Z5
+	LONG $0x4846f262
+	WORD $0xee52
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	DECQ         AX
 	JZ           done
 
@@ -36321,8 +39660,6 @@ even:
 	VMOVUPS      (R9), Z6
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z7
 	// VDPBF16PS Z6, Z7, Z0
 	LONG $0x4846f262
@@ -36348,11 +39685,11 @@ even:
 	LONG $0x4846f262
 	WORD $0xee52
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VMOVUPS      (R9), Z6
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z7
 	// VDPBF16PS Z6, Z7, Z0
 	LONG $0x4846f262
@@ -36378,6 +39715,8 @@ even:
 	LONG $0x4846f262
 	WORD $0xee52
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -36907,6 +40246,8 @@ TEXT ·tile7x32BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R13, K1
 	SHRQ       $0x10, R13
 	KMOVW      R13, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
@@ -36929,16 +40270,18 @@ TEXT ·tile7x32BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R12)
 	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
-	MOVQ       next+88(FP), R12
-	MOVQ       step+96(FP), R13
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R14
-	TESTQ      $0x00000002, R14
-	JNZ        padded
-	MOVQ       cols+64(FP), R14
-	CMPQ       R14, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R9), K1, Z14
@@ -36999,15 +40342,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000007, R11, R12
+	ADDQ   R10, R12
+
+shallow:
 	VMOVUPS      (R9), Z14
-	PREFETCHT0   (R9)(BX*8)
+	PREFETCHT0   (R12)
 	VMOVUPS      64(R9), Z15
-	PREFETCHT0   64(R9)(BX*8)
+	PREFETCHT0   64(R12)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z16
 	// VDPBF16PS Z14, Z16, Z0
 	LONG $0x407ed262
@@ -37058,6 +40403,71 @@ padded:
 	LONG $0x407e5262
 	WORD $0xef52
 	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R9), Z14
+	PREFETCHT0   (R9)(BX*8)
+	VMOVUPS      64(R9), Z15
+	PREFETCHT0   64(R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z14, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*1), Z16
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*2), Z16
+	// VDPBF16PS Z14, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z16
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(CX*4), Z16
+	// VDPBF16PS Z14, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc652
+	// VDPBF16PS Z15, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z16
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z16
+	// VDPBF16PS Z14, Z16, Z12
+	LONG $0x407e5262
+	WORD $0xe652
+	// VDPBF16PS Z15, Z16, Z13
+	LONG $0x407e5262
+	WORD $0xef52
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	DECQ         AX
 	JZ           done
 
@@ -37067,8 +40477,6 @@ even:
 	VMOVUPS      64(R9), Z15
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z16
 	// VDPBF16PS Z14, Z16, Z0
 	LONG $0x407ed262
@@ -37119,13 +40527,13 @@ even:
 	LONG $0x407e5262
 	WORD $0xef52
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VMOVUPS      (R9), Z14
 	PREFETCHT0   (R9)(BX*8)
 	VMOVUPS      64(R9), Z15
 	PREFETCHT0   64(R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z16
 	// VDPBF16PS Z14, Z16, Z0
 	LONG $0x407ed262
@@ -37176,6 +40584,8 @@ even:
 	LONG $0x407e5262
 	WORD $0xef52
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -37307,6 +40717,8 @@ TEXT ·tile7x16BF16AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R13
 	BZHIQ      R12, R13, R13
 	KMOVW      R13, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
@@ -37322,16 +40734,18 @@ TEXT ·tile7x16BF16AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
 	ADDQ       R11, R12
-	MOVQ       next+88(FP), R12
-	MOVQ       step+96(FP), R13
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R14
-	TESTQ      $0x00000002, R14
-	JNZ        padded
-	MOVQ       cols+64(FP), R14
-	CMPQ       R14, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R9), K1, Z7
@@ -37370,13 +40784,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000007, R11, R12
+	ADDQ   R10, R12
+
+shallow:
 	VMOVUPS      (R9), Z7
-	PREFETCHT0   (R9)(BX*8)
+	PREFETCHT0   (R12)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z8
 	// VDPBF16PS Z7, Z8, Z0
 	LONG $0x483ef262
@@ -37406,6 +40822,48 @@ padded:
 	LONG $0x483ef262
 	WORD $0xf752
 	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R9), Z7
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z8
+	// VDPBF16PS Z7, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc752
+	VBROADCASTSS (SI)(CX*1), Z8
+	// VDPBF16PS Z7, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*2), Z8
+	// VDPBF16PS Z7, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd752
+	VBROADCASTSS (SI)(DI*1), Z8
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*4), Z8
+	// VDPBF16PS Z7, Z8, Z4
+	LONG $0x483ef262
+	WORD $0xe752
+	VBROADCASTSS (SI)(R8*1), Z8
+	// VDPBF16PS Z7, Z8, Z5
+	LONG $0x483ef262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*2), Z8
+	// VDPBF16PS Z7, Z8, Z6
+	LONG $0x483ef262
+	WORD $0xf752
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	DECQ         AX
 	JZ           done
 
@@ -37413,8 +40871,6 @@ even:
 	VMOVUPS      (R9), Z7
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z8
 	// VDPBF16PS Z7, Z8, Z0
 	LONG $0x483ef262
@@ -37444,11 +40900,11 @@ even:
 	LONG $0x483ef262
 	WORD $0xf752
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	VMOVUPS      (R9), Z7
 	PREFETCHT0   (R9)(BX*8)
 	ADDQ         BX, R9
-	PREFETCHT1   (R12)
-	ADDQ         R13, R12
 	VBROADCASTSS (SI), Z8
 	// VDPBF16PS Z7, Z8, Z0
 	LONG $0x483ef262
@@ -37478,6 +40934,8 @@ even:
 	LONG $0x483ef262
 	WORD $0xf752
 	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -38074,6 +41532,8 @@ TEXT ·tile8x32BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x10, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -38099,16 +41559,18 @@ TEXT ·tile8x32BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z16
@@ -38177,15 +41639,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000008, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z16
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R10), Z17
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z18
 	// VDPBF16PS Z16, Z18, Z0
 	LONG $0x406eb262
@@ -38244,6 +41708,79 @@ padded:
 	WORD $0xf952
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z16
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z17
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z18
+	// VDPBF16PS Z16, Z18, Z0
+	LONG $0x406eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z1
+	LONG $0x406eb262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*1), Z18
+	// VDPBF16PS Z16, Z18, Z2
+	LONG $0x406eb262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z3
+	LONG $0x406eb262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*2), Z18
+	// VDPBF16PS Z16, Z18, Z4
+	LONG $0x406eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z5
+	LONG $0x406eb262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z18
+	// VDPBF16PS Z16, Z18, Z6
+	LONG $0x406eb262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z7
+	LONG $0x406eb262
+	WORD $0xf952
+	VBROADCASTSS (SI)(CX*4), Z18
+	// VDPBF16PS Z16, Z18, Z8
+	LONG $0x406e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z18, Z9
+	LONG $0x406e3262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z18
+	// VDPBF16PS Z16, Z18, Z10
+	LONG $0x406e3262
+	WORD $0xd052
+	// VDPBF16PS Z17, Z18, Z11
+	LONG $0x406e3262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z18
+	// VDPBF16PS Z16, Z18, Z12
+	LONG $0x406e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z18, Z13
+	LONG $0x406e3262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z18
+	// VDPBF16PS Z16, Z18, Z14
+	LONG $0x406e3262
+	WORD $0xf052
+	// VDPBF16PS Z17, Z18, Z15
+	LONG $0x406e3262
+	WORD $0xf952
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -38253,8 +41790,6 @@ even:
 	VMOVUPS      64(R10), Z17
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z18
 	// VDPBF16PS Z16, Z18, Z0
 	LONG $0x406eb262
@@ -38313,13 +41848,13 @@ even:
 	WORD $0xf952
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z16
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPS      64(R10), Z17
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z18
 	// VDPBF16PS Z16, Z18, Z0
 	LONG $0x406eb262
@@ -38378,6 +41913,8 @@ even:
 	WORD $0xf952
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -38524,6 +42061,8 @@ TEXT ·tile8x16BF16AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -38541,16 +42080,18 @@ TEXT ·tile8x16BF16AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z8
@@ -38594,13 +42135,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000008, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z8
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z9
 	// VDPBF16PS Z8, Z9, Z0
 	LONG $0x4836d262
@@ -38635,6 +42178,53 @@ padded:
 	WORD $0xf852
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z8
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z9
+	// VDPBF16PS Z8, Z9, Z0
+	LONG $0x4836d262
+	WORD $0xc052
+	VBROADCASTSS (SI)(CX*1), Z9
+	// VDPBF16PS Z8, Z9, Z1
+	LONG $0x4836d262
+	WORD $0xc852
+	VBROADCASTSS (SI)(CX*2), Z9
+	// VDPBF16PS Z8, Z9, Z2
+	LONG $0x4836d262
+	WORD $0xd052
+	VBROADCASTSS (SI)(DI*1), Z9
+	// VDPBF16PS Z8, Z9, Z3
+	LONG $0x4836d262
+	WORD $0xd852
+	VBROADCASTSS (SI)(CX*4), Z9
+	// VDPBF16PS Z8, Z9, Z4
+	LONG $0x4836d262
+	WORD $0xe052
+	VBROADCASTSS (SI)(R8*1), Z9
+	// VDPBF16PS Z8, Z9, Z5
+	LONG $0x4836d262
+	WORD $0xe852
+	VBROADCASTSS (SI)(DI*2), Z9
+	// VDPBF16PS Z8, Z9, Z6
+	LONG $0x4836d262
+	WORD $0xf052
+	VBROADCASTSS (R9), Z9
+	// VDPBF16PS Z8, Z9, Z7
+	LONG $0x4836d262
+	WORD $0xf852
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -38642,8 +42232,6 @@ even:
 	VMOVUPS      (R10), Z8
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z9
 	// VDPBF16PS Z8, Z9, Z0
 	LONG $0x4836d262
@@ -38678,11 +42266,11 @@ even:
 	WORD $0xf852
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z8
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z9
 	// VDPBF16PS Z8, Z9, Z0
 	LONG $0x4836d262
@@ -38717,6 +42305,8 @@ even:
 	WORD $0xf852
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -39378,6 +42968,8 @@ TEXT ·tile9x32BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x10, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -39406,16 +42998,18 @@ TEXT ·tile9x32BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z18
@@ -39491,15 +43085,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000009, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z18
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R10), Z19
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z20
 	// VDPBF16PS Z18, Z20, Z0
 	LONG $0x405eb262
@@ -39565,6 +43161,86 @@ padded:
 	WORD $0xcb52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z18
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z19
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z18, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*1), Z20
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*2), Z20
+	// VDPBF16PS Z18, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*4), Z20
+	// VDPBF16PS Z18, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z20
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z20
+	// VDPBF16PS Z18, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe252
+	// VDPBF16PS Z19, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z20
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(CX*1), Z20
+	// VDPBF16PS Z18, Z20, Z16
+	LONG $0x405ea262
+	WORD $0xc252
+	// VDPBF16PS Z19, Z20, Z17
+	LONG $0x405ea262
+	WORD $0xcb52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -39574,8 +43250,6 @@ even:
 	VMOVUPS      64(R10), Z19
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z20
 	// VDPBF16PS Z18, Z20, Z0
 	LONG $0x405eb262
@@ -39641,13 +43315,13 @@ even:
 	WORD $0xcb52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z18
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPS      64(R10), Z19
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z20
 	// VDPBF16PS Z18, Z20, Z0
 	LONG $0x405eb262
@@ -39713,6 +43387,8 @@ even:
 	WORD $0xcb52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -39872,6 +43548,8 @@ TEXT ·tile9x16BF16AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -39891,16 +43569,18 @@ TEXT ·tile9x16BF16AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z9
@@ -39948,13 +43628,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000009, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z9
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z10
 	// VDPBF16PS Z9, Z10, Z0
 	LONG $0x482ed262
@@ -39993,6 +43675,57 @@ padded:
 	WORD $0xc152
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z9
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z10
+	// VDPBF16PS Z9, Z10, Z0
+	LONG $0x482ed262
+	WORD $0xc152
+	VBROADCASTSS (SI)(CX*1), Z10
+	// VDPBF16PS Z9, Z10, Z1
+	LONG $0x482ed262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*2), Z10
+	// VDPBF16PS Z9, Z10, Z2
+	LONG $0x482ed262
+	WORD $0xd152
+	VBROADCASTSS (SI)(DI*1), Z10
+	// VDPBF16PS Z9, Z10, Z3
+	LONG $0x482ed262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*4), Z10
+	// VDPBF16PS Z9, Z10, Z4
+	LONG $0x482ed262
+	WORD $0xe152
+	VBROADCASTSS (SI)(R8*1), Z10
+	// VDPBF16PS Z9, Z10, Z5
+	LONG $0x482ed262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*2), Z10
+	// VDPBF16PS Z9, Z10, Z6
+	LONG $0x482ed262
+	WORD $0xf152
+	VBROADCASTSS (R9), Z10
+	// VDPBF16PS Z9, Z10, Z7
+	LONG $0x482ed262
+	WORD $0xf952
+	VBROADCASTSS (R9)(CX*1), Z10
+	// VDPBF16PS Z9, Z10, Z8
+	LONG $0x482e5262
+	WORD $0xc152
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -40000,8 +43733,6 @@ even:
 	VMOVUPS      (R10), Z9
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z10
 	// VDPBF16PS Z9, Z10, Z0
 	LONG $0x482ed262
@@ -40040,11 +43771,11 @@ even:
 	WORD $0xc152
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z9
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z10
 	// VDPBF16PS Z9, Z10, Z0
 	LONG $0x482ed262
@@ -40083,6 +43814,8 @@ even:
 	WORD $0xc152
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -40809,6 +44542,8 @@ TEXT ·tile10x32BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x10, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -40840,16 +44575,18 @@ TEXT ·tile10x32BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z20
@@ -40932,15 +44669,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000a, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z20
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R10), Z21
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z22
 	// VDPBF16PS Z20, Z22, Z0
 	LONG $0x404eb262
@@ -41013,6 +44752,93 @@ padded:
 	WORD $0xdd52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z20
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z21
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z22
+	// VDPBF16PS Z20, Z22, Z0
+	LONG $0x404eb262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z1
+	LONG $0x404eb262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z22
+	// VDPBF16PS Z20, Z22, Z2
+	LONG $0x404eb262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z3
+	LONG $0x404eb262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*2), Z22
+	// VDPBF16PS Z20, Z22, Z4
+	LONG $0x404eb262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z5
+	LONG $0x404eb262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z22
+	// VDPBF16PS Z20, Z22, Z6
+	LONG $0x404eb262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z7
+	LONG $0x404eb262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(CX*4), Z22
+	// VDPBF16PS Z20, Z22, Z8
+	LONG $0x404e3262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z9
+	LONG $0x404e3262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z22
+	// VDPBF16PS Z20, Z22, Z10
+	LONG $0x404e3262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z11
+	LONG $0x404e3262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z22
+	// VDPBF16PS Z20, Z22, Z12
+	LONG $0x404e3262
+	WORD $0xe452
+	// VDPBF16PS Z21, Z22, Z13
+	LONG $0x404e3262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z22
+	// VDPBF16PS Z20, Z22, Z14
+	LONG $0x404e3262
+	WORD $0xf452
+	// VDPBF16PS Z21, Z22, Z15
+	LONG $0x404e3262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(CX*1), Z22
+	// VDPBF16PS Z20, Z22, Z16
+	LONG $0x404ea262
+	WORD $0xc452
+	// VDPBF16PS Z21, Z22, Z17
+	LONG $0x404ea262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(CX*2), Z22
+	// VDPBF16PS Z20, Z22, Z18
+	LONG $0x404ea262
+	WORD $0xd452
+	// VDPBF16PS Z21, Z22, Z19
+	LONG $0x404ea262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -41022,8 +44848,6 @@ even:
 	VMOVUPS      64(R10), Z21
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z22
 	// VDPBF16PS Z20, Z22, Z0
 	LONG $0x404eb262
@@ -41096,13 +44920,13 @@ even:
 	WORD $0xdd52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z20
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPS      64(R10), Z21
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z22
 	// VDPBF16PS Z20, Z22, Z0
 	LONG $0x404eb262
@@ -41175,6 +44999,8 @@ even:
 	WORD $0xdd52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -41347,6 +45173,8 @@ TEXT ·tile10x16BF16AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -41368,16 +45196,18 @@ TEXT ·tile10x16BF16AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z10
@@ -41429,13 +45259,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000a, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z10
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z11
 	// VDPBF16PS Z10, Z11, Z0
 	LONG $0x4826d262
@@ -41478,6 +45310,61 @@ padded:
 	WORD $0xca52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z10
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z11
+	// VDPBF16PS Z10, Z11, Z0
+	LONG $0x4826d262
+	WORD $0xc252
+	VBROADCASTSS (SI)(CX*1), Z11
+	// VDPBF16PS Z10, Z11, Z1
+	LONG $0x4826d262
+	WORD $0xca52
+	VBROADCASTSS (SI)(CX*2), Z11
+	// VDPBF16PS Z10, Z11, Z2
+	LONG $0x4826d262
+	WORD $0xd252
+	VBROADCASTSS (SI)(DI*1), Z11
+	// VDPBF16PS Z10, Z11, Z3
+	LONG $0x4826d262
+	WORD $0xda52
+	VBROADCASTSS (SI)(CX*4), Z11
+	// VDPBF16PS Z10, Z11, Z4
+	LONG $0x4826d262
+	WORD $0xe252
+	VBROADCASTSS (SI)(R8*1), Z11
+	// VDPBF16PS Z10, Z11, Z5
+	LONG $0x4826d262
+	WORD $0xea52
+	VBROADCASTSS (SI)(DI*2), Z11
+	// VDPBF16PS Z10, Z11, Z6
+	LONG $0x4826d262
+	WORD $0xf252
+	VBROADCASTSS (R9), Z11
+	// VDPBF16PS Z10, Z11, Z7
+	LONG $0x4826d262
+	WORD $0xfa52
+	VBROADCASTSS (R9)(CX*1), Z11
+	// VDPBF16PS Z10, Z11, Z8
+	LONG $0x48265262
+	WORD $0xc252
+	VBROADCASTSS (R9)(CX*2), Z11
+	// VDPBF16PS Z10, Z11, Z9
+	LONG $0x48265262
+	WORD $0xca52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -41485,8 +45372,6 @@ even:
 	VMOVUPS      (R10), Z10
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z11
 	// VDPBF16PS Z10, Z11, Z0
 	LONG $0x4826d262
@@ -41529,11 +45414,11 @@ even:
 	WORD $0xca52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z10
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z11
 	// VDPBF16PS Z10, Z11, Z0
 	LONG $0x4826d262
@@ -41576,6 +45461,8 @@ even:
 	WORD $0xca52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -42367,6 +46254,8 @@ TEXT ·tile11x32BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x10, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -42401,16 +46290,18 @@ TEXT ·tile11x32BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z22
@@ -42500,15 +46391,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000b, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z22
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R10), Z23
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z24
 	// VDPBF16PS Z22, Z24, Z0
 	LONG $0x403eb262
@@ -42588,6 +46481,100 @@ padded:
 	WORD $0xef52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z22
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z23
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z24
+	// VDPBF16PS Z22, Z24, Z0
+	LONG $0x403eb262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z1
+	LONG $0x403eb262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(CX*1), Z24
+	// VDPBF16PS Z22, Z24, Z2
+	LONG $0x403eb262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z3
+	LONG $0x403eb262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*2), Z24
+	// VDPBF16PS Z22, Z24, Z4
+	LONG $0x403eb262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z5
+	LONG $0x403eb262
+	WORD $0xef52
+	VBROADCASTSS (SI)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z6
+	LONG $0x403eb262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z7
+	LONG $0x403eb262
+	WORD $0xff52
+	VBROADCASTSS (SI)(CX*4), Z24
+	// VDPBF16PS Z22, Z24, Z8
+	LONG $0x403e3262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z9
+	LONG $0x403e3262
+	WORD $0xcf52
+	VBROADCASTSS (SI)(R8*1), Z24
+	// VDPBF16PS Z22, Z24, Z10
+	LONG $0x403e3262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z11
+	LONG $0x403e3262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(DI*2), Z24
+	// VDPBF16PS Z22, Z24, Z12
+	LONG $0x403e3262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z13
+	LONG $0x403e3262
+	WORD $0xef52
+	VBROADCASTSS (R9), Z24
+	// VDPBF16PS Z22, Z24, Z14
+	LONG $0x403e3262
+	WORD $0xf652
+	// VDPBF16PS Z23, Z24, Z15
+	LONG $0x403e3262
+	WORD $0xff52
+	VBROADCASTSS (R9)(CX*1), Z24
+	// VDPBF16PS Z22, Z24, Z16
+	LONG $0x403ea262
+	WORD $0xc652
+	// VDPBF16PS Z23, Z24, Z17
+	LONG $0x403ea262
+	WORD $0xcf52
+	VBROADCASTSS (R9)(CX*2), Z24
+	// VDPBF16PS Z22, Z24, Z18
+	LONG $0x403ea262
+	WORD $0xd652
+	// VDPBF16PS Z23, Z24, Z19
+	LONG $0x403ea262
+	WORD $0xdf52
+	VBROADCASTSS (R9)(DI*1), Z24
+	// VDPBF16PS Z22, Z24, Z20
+	LONG $0x403ea262
+	WORD $0xe652
+	// VDPBF16PS Z23, Z24, Z21
+	LONG $0x403ea262
+	WORD $0xef52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -42597,8 +46584,6 @@ even:
 	VMOVUPS      64(R10), Z23
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z24
 	// VDPBF16PS Z22, Z24, Z0
 	LONG $0x403eb262
@@ -42678,13 +46663,13 @@ even:
 	WORD $0xef52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z22
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPS      64(R10), Z23
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z24
 	// VDPBF16PS Z22, Z24, Z0
 	LONG $0x403eb262
@@ -42764,6 +46749,8 @@ even:
 	WORD $0xef52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -42949,6 +46936,8 @@ TEXT ·tile11x16BF16AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -42972,16 +46961,18 @@ TEXT ·tile11x16BF16AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z11
@@ -43037,13 +47028,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000b, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z11
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z12
 	// VDPBF16PS Z11, Z12, Z0
 	LONG $0x481ed262
@@ -43090,6 +47083,65 @@ padded:
 	WORD $0xd352
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z11
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z11, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc352
+	VBROADCASTSS (SI)(CX*1), Z12
+	// VDPBF16PS Z11, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*2), Z12
+	// VDPBF16PS Z11, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd352
+	VBROADCASTSS (SI)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*4), Z12
+	// VDPBF16PS Z11, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe352
+	VBROADCASTSS (SI)(R8*1), Z12
+	// VDPBF16PS Z11, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*2), Z12
+	// VDPBF16PS Z11, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf352
+	VBROADCASTSS (R9), Z12
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(CX*1), Z12
+	// VDPBF16PS Z11, Z12, Z8
+	LONG $0x481e5262
+	WORD $0xc352
+	VBROADCASTSS (R9)(CX*2), Z12
+	// VDPBF16PS Z11, Z12, Z9
+	LONG $0x481e5262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(DI*1), Z12
+	// VDPBF16PS Z11, Z12, Z10
+	LONG $0x481e5262
+	WORD $0xd352
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -43097,8 +47149,6 @@ even:
 	VMOVUPS      (R10), Z11
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z12
 	// VDPBF16PS Z11, Z12, Z0
 	LONG $0x481ed262
@@ -43145,11 +47195,11 @@ even:
 	WORD $0xd352
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z11
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z12
 	// VDPBF16PS Z11, Z12, Z0
 	LONG $0x481ed262
@@ -43196,6 +47246,8 @@ even:
 	WORD $0xd352
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -44052,6 +48104,8 @@ TEXT ·tile12x32BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x10, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -44089,16 +48143,18 @@ TEXT ·tile12x32BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z24
@@ -44195,15 +48251,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000c, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z24
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R10), Z25
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z26
 	// VDPBF16PS Z24, Z26, Z0
 	LONG $0x402e9262
@@ -44290,6 +48348,107 @@ padded:
 	WORD $0xf952
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z24
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z25
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z26
+	// VDPBF16PS Z24, Z26, Z0
+	LONG $0x402e9262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z1
+	LONG $0x402e9262
+	WORD $0xc952
+	VBROADCASTSS (SI)(CX*1), Z26
+	// VDPBF16PS Z24, Z26, Z2
+	LONG $0x402e9262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z3
+	LONG $0x402e9262
+	WORD $0xd952
+	VBROADCASTSS (SI)(CX*2), Z26
+	// VDPBF16PS Z24, Z26, Z4
+	LONG $0x402e9262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z5
+	LONG $0x402e9262
+	WORD $0xe952
+	VBROADCASTSS (SI)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z6
+	LONG $0x402e9262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z7
+	LONG $0x402e9262
+	WORD $0xf952
+	VBROADCASTSS (SI)(CX*4), Z26
+	// VDPBF16PS Z24, Z26, Z8
+	LONG $0x402e1262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z9
+	LONG $0x402e1262
+	WORD $0xc952
+	VBROADCASTSS (SI)(R8*1), Z26
+	// VDPBF16PS Z24, Z26, Z10
+	LONG $0x402e1262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z11
+	LONG $0x402e1262
+	WORD $0xd952
+	VBROADCASTSS (SI)(DI*2), Z26
+	// VDPBF16PS Z24, Z26, Z12
+	LONG $0x402e1262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z13
+	LONG $0x402e1262
+	WORD $0xe952
+	VBROADCASTSS (R9), Z26
+	// VDPBF16PS Z24, Z26, Z14
+	LONG $0x402e1262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z15
+	LONG $0x402e1262
+	WORD $0xf952
+	VBROADCASTSS (R9)(CX*1), Z26
+	// VDPBF16PS Z24, Z26, Z16
+	LONG $0x402e8262
+	WORD $0xc052
+	// VDPBF16PS Z25, Z26, Z17
+	LONG $0x402e8262
+	WORD $0xc952
+	VBROADCASTSS (R9)(CX*2), Z26
+	// VDPBF16PS Z24, Z26, Z18
+	LONG $0x402e8262
+	WORD $0xd052
+	// VDPBF16PS Z25, Z26, Z19
+	LONG $0x402e8262
+	WORD $0xd952
+	VBROADCASTSS (R9)(DI*1), Z26
+	// VDPBF16PS Z24, Z26, Z20
+	LONG $0x402e8262
+	WORD $0xe052
+	// VDPBF16PS Z25, Z26, Z21
+	LONG $0x402e8262
+	WORD $0xe952
+	VBROADCASTSS (R9)(CX*4), Z26
+	// VDPBF16PS Z24, Z26, Z22
+	LONG $0x402e8262
+	WORD $0xf052
+	// VDPBF16PS Z25, Z26, Z23
+	LONG $0x402e8262
+	WORD $0xf952
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -44299,8 +48458,6 @@ even:
 	VMOVUPS      64(R10), Z25
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z26
 	// VDPBF16PS Z24, Z26, Z0
 	LONG $0x402e9262
@@ -44387,13 +48544,13 @@ even:
 	WORD $0xf952
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z24
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPS      64(R10), Z25
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z26
 	// VDPBF16PS Z24, Z26, Z0
 	LONG $0x402e9262
@@ -44480,6 +48637,8 @@ even:
 	WORD $0xf952
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -44678,6 +48837,8 @@ TEXT ·tile12x16BF16AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -44703,16 +48864,18 @@ TEXT ·tile12x16BF16AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z12
@@ -44772,13 +48935,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000c, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z12
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z13
 	// VDPBF16PS Z12, Z13, Z0
 	LONG $0x4816d262
@@ -44829,6 +48994,69 @@ padded:
 	WORD $0xdc52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z12
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z13
+	// VDPBF16PS Z12, Z13, Z0
+	LONG $0x4816d262
+	WORD $0xc452
+	VBROADCASTSS (SI)(CX*1), Z13
+	// VDPBF16PS Z12, Z13, Z1
+	LONG $0x4816d262
+	WORD $0xcc52
+	VBROADCASTSS (SI)(CX*2), Z13
+	// VDPBF16PS Z12, Z13, Z2
+	LONG $0x4816d262
+	WORD $0xd452
+	VBROADCASTSS (SI)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z3
+	LONG $0x4816d262
+	WORD $0xdc52
+	VBROADCASTSS (SI)(CX*4), Z13
+	// VDPBF16PS Z12, Z13, Z4
+	LONG $0x4816d262
+	WORD $0xe452
+	VBROADCASTSS (SI)(R8*1), Z13
+	// VDPBF16PS Z12, Z13, Z5
+	LONG $0x4816d262
+	WORD $0xec52
+	VBROADCASTSS (SI)(DI*2), Z13
+	// VDPBF16PS Z12, Z13, Z6
+	LONG $0x4816d262
+	WORD $0xf452
+	VBROADCASTSS (R9), Z13
+	// VDPBF16PS Z12, Z13, Z7
+	LONG $0x4816d262
+	WORD $0xfc52
+	VBROADCASTSS (R9)(CX*1), Z13
+	// VDPBF16PS Z12, Z13, Z8
+	LONG $0x48165262
+	WORD $0xc452
+	VBROADCASTSS (R9)(CX*2), Z13
+	// VDPBF16PS Z12, Z13, Z9
+	LONG $0x48165262
+	WORD $0xcc52
+	VBROADCASTSS (R9)(DI*1), Z13
+	// VDPBF16PS Z12, Z13, Z10
+	LONG $0x48165262
+	WORD $0xd452
+	VBROADCASTSS (R9)(CX*4), Z13
+	// VDPBF16PS Z12, Z13, Z11
+	LONG $0x48165262
+	WORD $0xdc52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -44836,8 +49064,6 @@ even:
 	VMOVUPS      (R10), Z12
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z13
 	// VDPBF16PS Z12, Z13, Z0
 	LONG $0x4816d262
@@ -44888,11 +49114,11 @@ even:
 	WORD $0xdc52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z12
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z13
 	// VDPBF16PS Z12, Z13, Z0
 	LONG $0x4816d262
@@ -44943,6 +49169,8 @@ even:
 	WORD $0xdc52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -45864,6 +50092,8 @@ TEXT ·tile13x32BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x10, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -45904,16 +50134,18 @@ TEXT ·tile13x32BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z26
@@ -46017,15 +50249,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000d, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z26
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R10), Z27
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z28
 	// VDPBF16PS Z26, Z28, Z0
 	LONG $0x401e9262
@@ -46119,6 +50353,114 @@ padded:
 	WORD $0xcb52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z26
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z27
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z28
+	// VDPBF16PS Z26, Z28, Z0
+	LONG $0x401e9262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z1
+	LONG $0x401e9262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(CX*1), Z28
+	// VDPBF16PS Z26, Z28, Z2
+	LONG $0x401e9262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z3
+	LONG $0x401e9262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*2), Z28
+	// VDPBF16PS Z26, Z28, Z4
+	LONG $0x401e9262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z5
+	LONG $0x401e9262
+	WORD $0xeb52
+	VBROADCASTSS (SI)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z6
+	LONG $0x401e9262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z7
+	LONG $0x401e9262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*4), Z28
+	// VDPBF16PS Z26, Z28, Z8
+	LONG $0x401e1262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z9
+	LONG $0x401e1262
+	WORD $0xcb52
+	VBROADCASTSS (SI)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z10
+	LONG $0x401e1262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z11
+	LONG $0x401e1262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*2), Z28
+	// VDPBF16PS Z26, Z28, Z12
+	LONG $0x401e1262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z13
+	LONG $0x401e1262
+	WORD $0xeb52
+	VBROADCASTSS (R9), Z28
+	// VDPBF16PS Z26, Z28, Z14
+	LONG $0x401e1262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z15
+	LONG $0x401e1262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(CX*1), Z28
+	// VDPBF16PS Z26, Z28, Z16
+	LONG $0x401e8262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z17
+	LONG $0x401e8262
+	WORD $0xcb52
+	VBROADCASTSS (R9)(CX*2), Z28
+	// VDPBF16PS Z26, Z28, Z18
+	LONG $0x401e8262
+	WORD $0xd252
+	// VDPBF16PS Z27, Z28, Z19
+	LONG $0x401e8262
+	WORD $0xdb52
+	VBROADCASTSS (R9)(DI*1), Z28
+	// VDPBF16PS Z26, Z28, Z20
+	LONG $0x401e8262
+	WORD $0xe252
+	// VDPBF16PS Z27, Z28, Z21
+	LONG $0x401e8262
+	WORD $0xeb52
+	VBROADCASTSS (R9)(CX*4), Z28
+	// VDPBF16PS Z26, Z28, Z22
+	LONG $0x401e8262
+	WORD $0xf252
+	// VDPBF16PS Z27, Z28, Z23
+	LONG $0x401e8262
+	WORD $0xfb52
+	VBROADCASTSS (R9)(R8*1), Z28
+	// VDPBF16PS Z26, Z28, Z24
+	LONG $0x401e0262
+	WORD $0xc252
+	// VDPBF16PS Z27, Z28, Z25
+	LONG $0x401e0262
+	WORD $0xcb52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -46128,8 +50470,6 @@ even:
 	VMOVUPS      64(R10), Z27
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z28
 	// VDPBF16PS Z26, Z28, Z0
 	LONG $0x401e9262
@@ -46223,13 +50563,13 @@ even:
 	WORD $0xcb52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z26
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPS      64(R10), Z27
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z28
 	// VDPBF16PS Z26, Z28, Z0
 	LONG $0x401e9262
@@ -46323,6 +50663,8 @@ even:
 	WORD $0xcb52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -46534,6 +50876,8 @@ TEXT ·tile13x16BF16AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -46561,16 +50905,18 @@ TEXT ·tile13x16BF16AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z13
@@ -46634,13 +50980,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000d, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z13
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z14
 	// VDPBF16PS Z13, Z14, Z0
 	LONG $0x480ed262
@@ -46695,6 +51043,73 @@ padded:
 	WORD $0xe552
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z13
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z14
+	// VDPBF16PS Z13, Z14, Z0
+	LONG $0x480ed262
+	WORD $0xc552
+	VBROADCASTSS (SI)(CX*1), Z14
+	// VDPBF16PS Z13, Z14, Z1
+	LONG $0x480ed262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*2), Z14
+	// VDPBF16PS Z13, Z14, Z2
+	LONG $0x480ed262
+	WORD $0xd552
+	VBROADCASTSS (SI)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z3
+	LONG $0x480ed262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*4), Z14
+	// VDPBF16PS Z13, Z14, Z4
+	LONG $0x480ed262
+	WORD $0xe552
+	VBROADCASTSS (SI)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z5
+	LONG $0x480ed262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*2), Z14
+	// VDPBF16PS Z13, Z14, Z6
+	LONG $0x480ed262
+	WORD $0xf552
+	VBROADCASTSS (R9), Z14
+	// VDPBF16PS Z13, Z14, Z7
+	LONG $0x480ed262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(CX*1), Z14
+	// VDPBF16PS Z13, Z14, Z8
+	LONG $0x480e5262
+	WORD $0xc552
+	VBROADCASTSS (R9)(CX*2), Z14
+	// VDPBF16PS Z13, Z14, Z9
+	LONG $0x480e5262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*1), Z14
+	// VDPBF16PS Z13, Z14, Z10
+	LONG $0x480e5262
+	WORD $0xd552
+	VBROADCASTSS (R9)(CX*4), Z14
+	// VDPBF16PS Z13, Z14, Z11
+	LONG $0x480e5262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(R8*1), Z14
+	// VDPBF16PS Z13, Z14, Z12
+	LONG $0x480e5262
+	WORD $0xe552
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -46702,8 +51117,6 @@ even:
 	VMOVUPS      (R10), Z13
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z14
 	// VDPBF16PS Z13, Z14, Z0
 	LONG $0x480ed262
@@ -46758,11 +51171,11 @@ even:
 	WORD $0xe552
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z13
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z14
 	// VDPBF16PS Z13, Z14, Z0
 	LONG $0x480ed262
@@ -46817,6 +51230,8 @@ even:
 	WORD $0xe552
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -47803,6 +52218,8 @@ TEXT ·tile14x32BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R14, K1
 	SHRQ       $0x10, R14
 	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
@@ -47846,16 +52263,18 @@ TEXT ·tile14x32BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 (R13)
 	PREFETCHT0 64(R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x20
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z28
@@ -47966,15 +52385,17 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000e, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z28
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	VMOVUPS      64(R10), Z29
-	PREFETCHT0   64(R10)(BX*8)
+	PREFETCHT0   64(R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z30
 	// VDPBF16PS Z28, Z30, Z0
 	LONG $0x400e9262
@@ -48075,6 +52496,121 @@ padded:
 	WORD $0xdd52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z28
+	PREFETCHT0   (R10)(BX*8)
+	VMOVUPS      64(R10), Z29
+	PREFETCHT0   64(R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z30
+	// VDPBF16PS Z28, Z30, Z0
+	LONG $0x400e9262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z1
+	LONG $0x400e9262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(CX*1), Z30
+	// VDPBF16PS Z28, Z30, Z2
+	LONG $0x400e9262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z3
+	LONG $0x400e9262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(CX*2), Z30
+	// VDPBF16PS Z28, Z30, Z4
+	LONG $0x400e9262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z5
+	LONG $0x400e9262
+	WORD $0xed52
+	VBROADCASTSS (SI)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z6
+	LONG $0x400e9262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z7
+	LONG $0x400e9262
+	WORD $0xfd52
+	VBROADCASTSS (SI)(CX*4), Z30
+	// VDPBF16PS Z28, Z30, Z8
+	LONG $0x400e1262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z9
+	LONG $0x400e1262
+	WORD $0xcd52
+	VBROADCASTSS (SI)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z10
+	LONG $0x400e1262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z11
+	LONG $0x400e1262
+	WORD $0xdd52
+	VBROADCASTSS (SI)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z12
+	LONG $0x400e1262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z13
+	LONG $0x400e1262
+	WORD $0xed52
+	VBROADCASTSS (R9), Z30
+	// VDPBF16PS Z28, Z30, Z14
+	LONG $0x400e1262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z15
+	LONG $0x400e1262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(CX*1), Z30
+	// VDPBF16PS Z28, Z30, Z16
+	LONG $0x400e8262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z17
+	LONG $0x400e8262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(CX*2), Z30
+	// VDPBF16PS Z28, Z30, Z18
+	LONG $0x400e8262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z19
+	LONG $0x400e8262
+	WORD $0xdd52
+	VBROADCASTSS (R9)(DI*1), Z30
+	// VDPBF16PS Z28, Z30, Z20
+	LONG $0x400e8262
+	WORD $0xe452
+	// VDPBF16PS Z29, Z30, Z21
+	LONG $0x400e8262
+	WORD $0xed52
+	VBROADCASTSS (R9)(CX*4), Z30
+	// VDPBF16PS Z28, Z30, Z22
+	LONG $0x400e8262
+	WORD $0xf452
+	// VDPBF16PS Z29, Z30, Z23
+	LONG $0x400e8262
+	WORD $0xfd52
+	VBROADCASTSS (R9)(R8*1), Z30
+	// VDPBF16PS Z28, Z30, Z24
+	LONG $0x400e0262
+	WORD $0xc452
+	// VDPBF16PS Z29, Z30, Z25
+	LONG $0x400e0262
+	WORD $0xcd52
+	VBROADCASTSS (R9)(DI*2), Z30
+	// VDPBF16PS Z28, Z30, Z26
+	LONG $0x400e0262
+	WORD $0xd452
+	// VDPBF16PS Z29, Z30, Z27
+	LONG $0x400e0262
+	WORD $0xdd52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -48084,8 +52620,6 @@ even:
 	VMOVUPS      64(R10), Z29
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z30
 	// VDPBF16PS Z28, Z30, Z0
 	LONG $0x400e9262
@@ -48186,13 +52720,13 @@ even:
 	WORD $0xdd52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z28
 	PREFETCHT0   (R10)(BX*8)
 	VMOVUPS      64(R10), Z29
 	PREFETCHT0   64(R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z30
 	// VDPBF16PS Z28, Z30, Z0
 	LONG $0x400e9262
@@ -48293,6 +52827,8 @@ even:
 	WORD $0xdd52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -48517,6 +53053,8 @@ TEXT ·tile14x16BF16AVX512(SB), NOSPLIT, $0-104
 	MOVQ       $-1, R14
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
@@ -48546,16 +53084,18 @@ TEXT ·tile14x16BF16AVX512(SB), NOSPLIT, $0-104
 	ADDQ       R12, R13
 	PREFETCHT0 (R13)
 	ADDQ       R12, R13
-	MOVQ       next+88(FP), R13
-	MOVQ       step+96(FP), R14
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R15
-	TESTQ      $0x00000002, R15
-	JNZ        padded
-	MOVQ       cols+64(FP), R15
-	CMPQ       R15, $0x10
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R10), K1, Z14
@@ -48623,13 +53163,15 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x0000000e, R12, R13
+	ADDQ   R11, R13
+
+shallow:
 	VMOVUPS      (R10), Z14
-	PREFETCHT0   (R10)(BX*8)
+	PREFETCHT0   (R13)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z15
 	// VDPBF16PS Z14, Z15, Z0
 	LONG $0x4806d262
@@ -48688,6 +53230,77 @@ padded:
 	WORD $0xee52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R10), Z14
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z15
+	// VDPBF16PS Z14, Z15, Z0
+	LONG $0x4806d262
+	WORD $0xc652
+	VBROADCASTSS (SI)(CX*1), Z15
+	// VDPBF16PS Z14, Z15, Z1
+	LONG $0x4806d262
+	WORD $0xce52
+	VBROADCASTSS (SI)(CX*2), Z15
+	// VDPBF16PS Z14, Z15, Z2
+	LONG $0x4806d262
+	WORD $0xd652
+	VBROADCASTSS (SI)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z3
+	LONG $0x4806d262
+	WORD $0xde52
+	VBROADCASTSS (SI)(CX*4), Z15
+	// VDPBF16PS Z14, Z15, Z4
+	LONG $0x4806d262
+	WORD $0xe652
+	VBROADCASTSS (SI)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z5
+	LONG $0x4806d262
+	WORD $0xee52
+	VBROADCASTSS (SI)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z6
+	LONG $0x4806d262
+	WORD $0xf652
+	VBROADCASTSS (R9), Z15
+	// VDPBF16PS Z14, Z15, Z7
+	LONG $0x4806d262
+	WORD $0xfe52
+	VBROADCASTSS (R9)(CX*1), Z15
+	// VDPBF16PS Z14, Z15, Z8
+	LONG $0x48065262
+	WORD $0xc652
+	VBROADCASTSS (R9)(CX*2), Z15
+	// VDPBF16PS Z14, Z15, Z9
+	LONG $0x48065262
+	WORD $0xce52
+	VBROADCASTSS (R9)(DI*1), Z15
+	// VDPBF16PS Z14, Z15, Z10
+	LONG $0x48065262
+	WORD $0xd652
+	VBROADCASTSS (R9)(CX*4), Z15
+	// VDPBF16PS Z14, Z15, Z11
+	LONG $0x48065262
+	WORD $0xde52
+	VBROADCASTSS (R9)(R8*1), Z15
+	// VDPBF16PS Z14, Z15, Z12
+	LONG $0x48065262
+	WORD $0xe652
+	VBROADCASTSS (R9)(DI*2), Z15
+	// VDPBF16PS Z14, Z15, Z13
+	LONG $0x48065262
+	WORD $0xee52
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	DECQ         AX
 	JZ           done
 
@@ -48695,8 +53308,6 @@ even:
 	VMOVUPS      (R10), Z14
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z15
 	// VDPBF16PS Z14, Z15, Z0
 	LONG $0x4806d262
@@ -48755,11 +53366,11 @@ even:
 	WORD $0xee52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	VMOVUPS      (R10), Z14
 	PREFETCHT0   (R10)(BX*8)
 	ADDQ         BX, R10
-	PREFETCHT1   (R13)
-	ADDQ         R14, R13
 	VBROADCASTSS (SI), Z15
 	// VDPBF16PS Z14, Z15, Z0
 	LONG $0x4806d262
@@ -48818,6 +53429,8 @@ even:
 	WORD $0xee52
 	ADDQ         DX, SI
 	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -49843,22 +54456,26 @@ TEXT ·tile1x64BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R10, K3
 	SHRQ       $0x10, R10
 	KMOVW      R10, K4
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
 	PREFETCHT0 192(R9)
 	ADDQ       R8, R9
-	MOVQ       next+88(FP), R9
-	MOVQ       step+96(FP), R10
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R11
-	TESTQ      $0x00000002, R11
-	JNZ        padded
-	MOVQ       cols+64(FP), R11
-	CMPQ       R11, $0x40
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R9
+	MOVQ  step+96(FP), R10
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R11
+	TESTQ $0x00000002, R11
+	JNZ   padded
+	MOVQ  cols+64(FP), R11
+	CMPQ  R11, $0x40
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (SI), K1, Z4
@@ -49885,19 +54502,21 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
 	VMOVUPS      (SI), Z4
-	PREFETCHT0   (SI)(BX*8)
+	PREFETCHT0   (R9)
 	VMOVUPS      64(SI), Z5
-	PREFETCHT0   64(SI)(BX*8)
+	PREFETCHT0   64(R9)
 	VMOVUPS      128(SI), Z6
-	PREFETCHT0   128(SI)(BX*8)
+	PREFETCHT0   128(R9)
 	VMOVUPS      192(SI), Z7
-	PREFETCHT0   192(SI)(BX*8)
+	PREFETCHT0   192(R9)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z8
 	// VDPBF16PS Z4, Z8, Z0
 	LONG $0x483ef262
@@ -49912,6 +54531,39 @@ padded:
 	LONG $0x483ef262
 	WORD $0xdf52
 	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (SI), Z4
+	PREFETCHT0   (SI)(BX*8)
+	VMOVUPS      64(SI), Z5
+	PREFETCHT0   64(SI)(BX*8)
+	VMOVUPS      128(SI), Z6
+	PREFETCHT0   128(SI)(BX*8)
+	VMOVUPS      192(SI), Z7
+	PREFETCHT0   192(SI)(BX*8)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z8
+	// VDPBF16PS Z4, Z8, Z0
+	LONG $0x483ef262
+	WORD $0xc452
+	// VDPBF16PS Z5, Z8, Z1
+	LONG $0x483ef262
+	WORD $0xcd52
+	// VDPBF16PS Z6, Z8, Z2
+	LONG $0x483ef262
+	WORD $0xd652
+	// VDPBF16PS Z7, Z8, Z3
+	LONG $0x483ef262
+	WORD $0xdf52
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	DECQ         AX
 	JZ           done
 
@@ -49925,8 +54577,6 @@ even:
 	VMOVUPS      192(SI), Z7
 	PREFETCHT0   192(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z8
 	// VDPBF16PS Z4, Z8, Z0
 	LONG $0x483ef262
@@ -49941,6 +54591,8 @@ even:
 	LONG $0x483ef262
 	WORD $0xdf52
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	VMOVUPS      (SI), Z4
 	PREFETCHT0   (SI)(BX*8)
 	VMOVUPS      64(SI), Z5
@@ -49950,8 +54602,6 @@ even:
 	VMOVUPS      192(SI), Z7
 	PREFETCHT0   192(SI)(BX*8)
 	ADDQ         BX, SI
-	PREFETCHT1   (R9)
-	ADDQ         R10, R9
 	VBROADCASTSS (CX), Z8
 	// VDPBF16PS Z4, Z8, Z0
 	LONG $0x483ef262
@@ -49966,6 +54616,8 @@ even:
 	LONG $0x483ef262
 	WORD $0xdf52
 	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -50040,6 +54692,8 @@ TEXT ·tile2x64BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R11, K3
 	SHRQ       $0x10, R11
 	KMOVW      R11, K4
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
@@ -50051,16 +54705,18 @@ TEXT ·tile2x64BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 128(R10)
 	PREFETCHT0 192(R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x40
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x40
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (DI), K1, Z8
@@ -50100,19 +54756,21 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPS      (DI), Z8
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPS      64(DI), Z9
-	PREFETCHT0   64(DI)(BX*8)
+	PREFETCHT0   64(R10)
 	VMOVUPS      128(DI), Z10
-	PREFETCHT0   128(DI)(BX*8)
+	PREFETCHT0   128(R10)
 	VMOVUPS      192(DI), Z11
-	PREFETCHT0   192(DI)(BX*8)
+	PREFETCHT0   192(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z12
 	// VDPBF16PS Z8, Z12, Z0
 	LONG $0x481ed262
@@ -50140,6 +54798,52 @@ padded:
 	LONG $0x481ed262
 	WORD $0xfb52
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z8
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z9
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPS      128(DI), Z10
+	PREFETCHT0   128(DI)(BX*8)
+	VMOVUPS      192(DI), Z11
+	PREFETCHT0   192(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z12
+	// VDPBF16PS Z8, Z12, Z0
+	LONG $0x481ed262
+	WORD $0xc052
+	// VDPBF16PS Z9, Z12, Z1
+	LONG $0x481ed262
+	WORD $0xc952
+	// VDPBF16PS Z10, Z12, Z2
+	LONG $0x481ed262
+	WORD $0xd252
+	// VDPBF16PS Z11, Z12, Z3
+	LONG $0x481ed262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*1), Z12
+	// VDPBF16PS Z8, Z12, Z4
+	LONG $0x481ed262
+	WORD $0xe052
+	// VDPBF16PS Z9, Z12, Z5
+	LONG $0x481ed262
+	WORD $0xe952
+	// VDPBF16PS Z10, Z12, Z6
+	LONG $0x481ed262
+	WORD $0xf252
+	// VDPBF16PS Z11, Z12, Z7
+	LONG $0x481ed262
+	WORD $0xfb52
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -50153,8 +54857,6 @@ even:
 	VMOVUPS      192(DI), Z11
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z12
 	// VDPBF16PS Z8, Z12, Z0
 	LONG $0x481ed262
@@ -50182,6 +54884,8 @@ even:
 	LONG $0x481ed262
 	WORD $0xfb52
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPS      (DI), Z8
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      64(DI), Z9
@@ -50191,8 +54895,6 @@ even:
 	VMOVUPS      192(DI), Z11
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z12
 	// VDPBF16PS Z8, Z12, Z0
 	LONG $0x481ed262
@@ -50220,6 +54922,8 @@ even:
 	LONG $0x481ed262
 	WORD $0xfb52
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -50320,6 +55024,8 @@ TEXT ·tile3x64BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R11, K3
 	SHRQ       $0x10, R11
 	KMOVW      R11, K4
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
@@ -50336,16 +55042,18 @@ TEXT ·tile3x64BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 128(R10)
 	PREFETCHT0 192(R10)
 	ADDQ       R9, R10
-	MOVQ       next+88(FP), R10
-	MOVQ       step+96(FP), R11
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R12
-	TESTQ      $0x00000002, R12
-	JNZ        padded
-	MOVQ       cols+64(FP), R12
-	CMPQ       R12, $0x40
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x40
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (DI), K1, Z12
@@ -50398,19 +55106,21 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
 	VMOVUPS      (DI), Z12
-	PREFETCHT0   (DI)(BX*8)
+	PREFETCHT0   (R10)
 	VMOVUPS      64(DI), Z13
-	PREFETCHT0   64(DI)(BX*8)
+	PREFETCHT0   64(R10)
 	VMOVUPS      128(DI), Z14
-	PREFETCHT0   128(DI)(BX*8)
+	PREFETCHT0   128(R10)
 	VMOVUPS      192(DI), Z15
-	PREFETCHT0   192(DI)(BX*8)
+	PREFETCHT0   192(R10)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z16
 	// VDPBF16PS Z12, Z16, Z0
 	LONG $0x407ed262
@@ -50451,6 +55161,65 @@ padded:
 	LONG $0x407e5262
 	WORD $0xdf52
 	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Z12
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      64(DI), Z13
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPS      128(DI), Z14
+	PREFETCHT0   128(DI)(BX*8)
+	VMOVUPS      192(DI), Z15
+	PREFETCHT0   192(DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z16
+	// VDPBF16PS Z12, Z16, Z0
+	LONG $0x407ed262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z1
+	LONG $0x407ed262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z2
+	LONG $0x407ed262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z3
+	LONG $0x407ed262
+	WORD $0xdf52
+	VBROADCASTSS (SI)(CX*1), Z16
+	// VDPBF16PS Z12, Z16, Z4
+	LONG $0x407ed262
+	WORD $0xe452
+	// VDPBF16PS Z13, Z16, Z5
+	LONG $0x407ed262
+	WORD $0xed52
+	// VDPBF16PS Z14, Z16, Z6
+	LONG $0x407ed262
+	WORD $0xf652
+	// VDPBF16PS Z15, Z16, Z7
+	LONG $0x407ed262
+	WORD $0xff52
+	VBROADCASTSS (SI)(CX*2), Z16
+	// VDPBF16PS Z12, Z16, Z8
+	LONG $0x407e5262
+	WORD $0xc452
+	// VDPBF16PS Z13, Z16, Z9
+	LONG $0x407e5262
+	WORD $0xcd52
+	// VDPBF16PS Z14, Z16, Z10
+	LONG $0x407e5262
+	WORD $0xd652
+	// VDPBF16PS Z15, Z16, Z11
+	LONG $0x407e5262
+	WORD $0xdf52
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	DECQ         AX
 	JZ           done
 
@@ -50464,8 +55233,6 @@ even:
 	VMOVUPS      192(DI), Z15
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z16
 	// VDPBF16PS Z12, Z16, Z0
 	LONG $0x407ed262
@@ -50506,6 +55273,8 @@ even:
 	LONG $0x407e5262
 	WORD $0xdf52
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	VMOVUPS      (DI), Z12
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      64(DI), Z13
@@ -50515,8 +55284,6 @@ even:
 	VMOVUPS      192(DI), Z15
 	PREFETCHT0   192(DI)(BX*8)
 	ADDQ         BX, DI
-	PREFETCHT1   (R10)
-	ADDQ         R11, R10
 	VBROADCASTSS (SI), Z16
 	// VDPBF16PS Z12, Z16, Z0
 	LONG $0x407ed262
@@ -50557,6 +55324,8 @@ even:
 	LONG $0x407e5262
 	WORD $0xdf52
 	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
 	SUBQ         $0x02, AX
 	JNZ          even
 
@@ -50684,6 +55453,8 @@ TEXT ·tile4x64BF16AVX512(SB), NOSPLIT, $0-104
 	KMOVW      R12, K3
 	SHRQ       $0x10, R12
 	KMOVW      R12, K4
+	CMPQ       AX, $0x40
+	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
@@ -50705,16 +55476,18 @@ TEXT ·tile4x64BF16AVX512(SB), NOSPLIT, $0-104
 	PREFETCHT0 128(R11)
 	PREFETCHT0 192(R11)
 	ADDQ       R10, R11
-	MOVQ       next+88(FP), R11
-	MOVQ       step+96(FP), R12
-	TESTQ      AX, AX
-	JZ         done
-	MOVQ       flags+80(FP), R13
-	TESTQ      $0x00000002, R13
-	JNZ        padded
-	MOVQ       cols+64(FP), R13
-	CMPQ       R13, $0x40
-	JEQ        padded
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x40
+	JEQ   padded
 
 masked:
 	VMOVUPS.Z    (R8), K1, Z16
@@ -50780,19 +55553,21 @@ masked:
 	JMP          done
 
 padded:
-	TESTQ        $0x00000001, AX
-	JZ           even
+	CMPQ   AX, $0x40
+	JG     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
 	VMOVUPS      (R8), Z16
-	PREFETCHT0   (R8)(BX*8)
+	PREFETCHT0   (R11)
 	VMOVUPS      64(R8), Z17
-	PREFETCHT0   64(R8)(BX*8)
+	PREFETCHT0   64(R11)
 	VMOVUPS      128(R8), Z18
-	PREFETCHT0   128(R8)(BX*8)
+	PREFETCHT0   128(R11)
 	VMOVUPS      192(R8), Z19
-	PREFETCHT0   192(R8)(BX*8)
+	PREFETCHT0   192(R11)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z20
 	// VDPBF16PS Z16, Z20, Z0
 	LONG $0x405eb262
@@ -50846,6 +55621,78 @@ padded:
 	LONG $0x405e3262
 	WORD $0xfb52
 	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (R8), Z16
+	PREFETCHT0   (R8)(BX*8)
+	VMOVUPS      64(R8), Z17
+	PREFETCHT0   64(R8)(BX*8)
+	VMOVUPS      128(R8), Z18
+	PREFETCHT0   128(R8)(BX*8)
+	VMOVUPS      192(R8), Z19
+	PREFETCHT0   192(R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z20
+	// VDPBF16PS Z16, Z20, Z0
+	LONG $0x405eb262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z1
+	LONG $0x405eb262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z2
+	LONG $0x405eb262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z3
+	LONG $0x405eb262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(CX*1), Z20
+	// VDPBF16PS Z16, Z20, Z4
+	LONG $0x405eb262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z5
+	LONG $0x405eb262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z6
+	LONG $0x405eb262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z7
+	LONG $0x405eb262
+	WORD $0xfb52
+	VBROADCASTSS (SI)(CX*2), Z20
+	// VDPBF16PS Z16, Z20, Z8
+	LONG $0x405e3262
+	WORD $0xc052
+	// VDPBF16PS Z17, Z20, Z9
+	LONG $0x405e3262
+	WORD $0xc952
+	// VDPBF16PS Z18, Z20, Z10
+	LONG $0x405e3262
+	WORD $0xd252
+	// VDPBF16PS Z19, Z20, Z11
+	LONG $0x405e3262
+	WORD $0xdb52
+	VBROADCASTSS (SI)(DI*1), Z20
+	// VDPBF16PS Z16, Z20, Z12
+	LONG $0x405e3262
+	WORD $0xe052
+	// VDPBF16PS Z17, Z20, Z13
+	LONG $0x405e3262
+	WORD $0xe952
+	// VDPBF16PS Z18, Z20, Z14
+	LONG $0x405e3262
+	WORD $0xf252
+	// VDPBF16PS Z19, Z20, Z15
+	LONG $0x405e3262
+	WORD $0xfb52
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	DECQ         AX
 	JZ           done
 
@@ -50859,8 +55706,6 @@ even:
 	VMOVUPS      192(R8), Z19
 	PREFETCHT0   192(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z20
 	// VDPBF16PS Z16, Z20, Z0
 	LONG $0x405eb262
@@ -50914,6 +55759,8 @@ even:
 	LONG $0x405e3262
 	WORD $0xfb52
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      (R8), Z16
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPS      64(R8), Z17
@@ -50923,8 +55770,6 @@ even:
 	VMOVUPS      192(R8), Z19
 	PREFETCHT0   192(R8)(BX*8)
 	ADDQ         BX, R8
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VBROADCASTSS (SI), Z20
 	// VDPBF16PS Z16, Z20, Z0
 	LONG $0x405eb262
@@ -50978,6 +55823,8 @@ even:
 	LONG $0x405e3262
 	WORD $0xfb52
 	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	SUBQ         $0x02, AX
 	JNZ          even
 

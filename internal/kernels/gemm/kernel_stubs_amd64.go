@@ -279,11 +279,6 @@ func copyPanelsF32AVX512(dst *float32, panel int, src *float32, stride int, n in
 //go:noescape
 func transposeF32AVX512(dst *float32, width int, src *float32, stride int, n int, depth int)
 
-// smallF32AVX512 sets the m×n matrix c, which is dense, to the product of a and b, whose rows are dense and at most a vector long.
-//
-//go:noescape
-func smallF32AVX512(m int, n int, k int, a *float32, aRow int, aK int, b *float32, bK int, c *float32)
-
 // finishF32AVX512 sets x = max(x + y + z, least) for n elements, a multiple of 16; a nil row counts as zeros, NaN stays.
 //
 //go:noescape
@@ -568,11 +563,6 @@ func copyPanelsF64AVX512(dst *float64, panel int, src *float64, stride int, n in
 //
 //go:noescape
 func transposeF64AVX512(dst *float64, width int, src *float64, stride int, n int, depth int)
-
-// smallF64AVX512 sets the m×n matrix c, which is dense, to the product of a and b, whose rows are dense and at most a vector long.
-//
-//go:noescape
-func smallF64AVX512(m int, n int, k int, a *float64, aRow int, aK int, b *float64, bK int, c *float64)
 
 // finishF64AVX512 sets x = max(x + y + z, least) for n elements, a multiple of 8; a nil row counts as zeros, NaN stays.
 //

@@ -11,6 +11,9 @@ const (
 	colBytes   = 512 << 10
 	rowBytes   = 768 << 10
 	chunkBytes = 16 << 20 // of the left operand, packed before
+	// Where the depth is small most of the memory is that of the result, whose rows are finished before the next.
+	shallow     = 64
+	resultBytes = 256 << 10
 	// The same of a product whose left operand is packed by block: a panel of it
 	// and one of the right operand, which is all packed before, flow through the
 	// first-level cache, a block of it stays in the second-level one.
@@ -105,6 +108,9 @@ func (s *state[A]) makePlan(threads int) {
 	}
 	p.blockCols = max(kn.nr, colBytes/size/max(1, p.depth)/kn.nr*kn.nr)
 	p.blockRows = max(p.mr, rowBytes/size/max(1, p.depth)/p.mr*p.mr)
+	if s.k <= shallow {
+		p.blockRows = min(p.blockRows, max(p.mr, resultBytes/size/max(1, s.n)/p.mr*p.mr))
+	}
 	if widen && p.packCols {
 		p.blockCols = min(p.blockCols, p.tileCols)
 		p.wideRows = p.blockCols

@@ -121,7 +121,6 @@ func main() {
 		copyRows(e)
 		copyPanels(e)
 		transpose512(e)
-		small(e)
 		finish(e)
 		times(e)
 	}

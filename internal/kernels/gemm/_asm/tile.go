@@ -87,12 +87,15 @@ func tile(e *elem, m, n int) {
 	if e.masked {
 		masks(e, n)
 	}
+	CMPQ(depth, Imm(shallow))
+	JLE(LabelRef("begin"))
 	prefetchRows(c, ldc, m, n)
+	Label("begin")
 	next, ahead := param("next"), param("step")
 
 	TESTQ(depth, depth)
 	JZ(LabelRef("done"))
-	step := func(masked bool) {
+	step := func(masked bool, fetch func(at Mem)) {
 		bv := make([]reg.VecVirtual, n)
 		for j := range bv {
 			bv[j] = e.vec()
@@ -101,14 +104,10 @@ func tile(e *elem, m, n int) {
 				e.loadK(at, maskOf(j), bv[j])
 			} else {
 				e.load(at, bv[j])
-				PREFETCHT0(Mem{Base: b, Index: bK, Scale: 8, Disp: at.Disp})
 			}
+			fetch(at)
 		}
 		ADDQ(bK, b)
-		if !masked {
-			PREFETCHT1(Mem{Base: next})
-			ADDQ(ahead, next)
-		}
 		for i := range m {
 			x := e.vec()
 			e.splat(rows.at(i), x)
@@ -119,7 +118,7 @@ func tile(e *elem, m, n int) {
 		rows.advance(aK)
 	}
 	if e.masked {
-		loop("masked", depth, 1, func() { step(true) }, func() {
+		loop("masked", depth, 1, func() { step(true, func(Mem) {}) }, func() {
 			flags := param("flags")
 			TESTQ(U32(flagPadded), flags)
 			JNZ(LabelRef("padded"))
@@ -130,7 +129,22 @@ func tile(e *elem, m, n int) {
 		JMP(LabelRef("done"))
 		Label("padded")
 	}
-	pairs(depth, func() { step(false) })
+	CMPQ(depth, Imm(shallow))
+	JG(LabelRef("deep"))
+	below := GP64()
+	IMUL3Q(U32(uint32(m)), ldc, below)
+	ADDQ(c, below)
+	loop("shallow", depth, 1, func() {
+		step(false, func(at Mem) { PREFETCHT0(Mem{Base: below, Disp: at.Disp}) })
+		ADDQ(ldc, below)
+	}, func() {})
+	JMP(LabelRef("done"))
+	Label("deep")
+	pairs(depth, func() {
+		step(false, func(at Mem) { PREFETCHT0(Mem{Base: b, Index: bK, Scale: 8, Disp: at.Disp}) })
+		PREFETCHT1(Mem{Base: next})
+		ADDQ(ahead, next)
+	})
 	Label("done")
 	result(e, acc, c, ldc)
 	VZEROUPPER()
@@ -176,6 +190,10 @@ func masks(e *elem, n int) {
 		KMOVW(all.As32(), maskRegs[j])
 	}
 }
+
+// shallow is up to which depth the sums take less time than a line takes from memory: the tile above asks for it then,
+// a row at a step. Panels so shallow stay in the first-level cache.
+const shallow = 64
 
 // prefetchRows asks for the tile of c while the sums are computed.
 func prefetchRows(c, ldc reg.GPVirtual, m, n int) {
