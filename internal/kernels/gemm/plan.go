@@ -57,7 +57,7 @@ type plan struct {
 	// widened without being cut into panels; zero if it is cut.
 	wideRows             int
 	direct               bool // results go straight to c
-	biased               bool // which starts as the columns' bias
+	biased               bool // whose tiles start as the columns' bias
 	dot                  bool // by dot products
 	chunk                int  // rows at a time
 	threads              int
@@ -266,8 +266,7 @@ func (s *state[A]) columns(w *scratch[A], r0, r1, j0, j1 int) {
 // adds reports whether sums are added to what the target holds from the start.
 func (p *plan) adds(beta bool) bool { return p.direct && (beta || p.biased) }
 
-// target returns where the sums of a block go: the result itself, set to the
-// columns' bias or scaled by beta, or scratch memory.
+// target returns where the sums of a block go: the result itself, scaled by beta, or scratch memory.
 func (s *state[A]) target(w *scratch[A], r0, r1, j0, j1 int) (out []A, ldc int) {
 	rows, cols := r1-r0, j1-j0
 	if !s.plan.direct {
@@ -277,12 +276,7 @@ func (s *state[A]) target(w *scratch[A], r0, r1, j0, j1 int) (out []A, ldc int) 
 	var zero A
 	ldc = s.c.rs
 	out = unsafe.Slice((*A)(s.c.at(r0, j0, unsafe.Sizeof(zero))), (rows-1)*ldc+cols)
-	switch {
-	case s.plan.biased:
-		for i := range rows {
-			copy(out[i*ldc:][:cols], s.post.colBias[j0:j1])
-		}
-	case s.post.beta != 0 && s.post.beta != 1:
+	if s.post.beta != 0 && s.post.beta != 1 {
 		for i := range rows {
 			scale(out[i*ldc:][:cols], s.post.beta)
 		}
@@ -300,11 +294,16 @@ func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth 
 	if s.b.packed != nil || p.packB || p.packCols && p.wideRows == 0 {
 		flags |= flagPadded
 	}
+	biased := p.biased && k0 == 0
 	bothPacked := kn.panels != nil && flags&flagPadded != 0 && (p.packA || p.packRows)
 	for j := j0; j < j1; j += kn.nr {
 		if r1-r0 < len(kn.broad) && flags&flagPadded == 0 && j1-j >= 2*kn.nr {
 			b, bK := s.right(w, j, j0, k0, depth)
 			a, aRow, aK := s.left(w, r0, r0, r1-r0, k0, depth)
+			if biased {
+				s.biasRows(out[j-j0:], ldc, r1-r0, j, kn.nr)
+				s.biasRows(out[j-j0+kn.nr:], ldc, r1-r0, j+kn.nr, kn.nr)
+			}
 			kn.broad[r1-r0](depth, a, aRow, aK, b, bK, &out[j-j0], ldc, 2*kn.nr, s.alpha, flags, b, 0)
 			j += kn.nr
 			continue
@@ -320,6 +319,9 @@ func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth 
 			rows := min(p.mr, r1-r)
 			a, aRow, aK := s.left(w, r0, r, rows, k0, depth)
 			c := out[(r-r0)*ldc+j-j0:]
+			if biased {
+				s.biasRows(c, ldc, rows, j, cols)
+			}
 			part := (*A)(unsafe.Add(unsafe.Pointer(next), (r-r0)/p.mr*depth*step))
 			if bothPacked && cols > kn.nr/2 {
 				kn.panels[rows](depth, a, b, &c[0], ldc, cols, s.alpha, flags, part, step)
