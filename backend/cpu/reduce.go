@@ -254,29 +254,6 @@ func cummax[T kernels.Number](c *call) {
 	})
 }
 
-func lowerProductsOfOthers(c *call) {
-	round := lineRounders[c.Operands[0].DType()]
-	if !c.narrowLines(c.Operands[0].Shape.Dim(1), 1, func(dst, x []float32, _ []int64, n, lines int) {
-		rowsOfOthers(dst, x, n, round, 0, lines)
-	}) {
-		rounding(productsOfOthers[float32], productsOfOthers[float64])(c)
-	}
-}
-
-func productsOfOthers[T kernels.Float](c *call, round func([]T)) {
-	s := c.Operands[0].Shape
-	x, out, m := c.dense(c.Operands[0]), c.result(), c.l.mem
-	c.emit(s.Dim(0), c.l.grain(float64(4*s.Dim(1))), []operand{out}, []operand{x}, func(lo, hi int) {
-		rowsOfOthers(elements[T](m, out), elements[T](m, x), s.Dim(1), round, lo, hi)
-	})
-}
-
-func rowsOfOthers[T kernels.Float](dst, x []T, n int, round func([]T), lo, hi int) {
-	w := workers.Get().(*worker)
-	kernels.ProductsOfOthers(dst, x, n, round, scratchOf[T](w, kernels.OthersRoom), lo, hi)
-	workers.Put(w)
-}
-
 func cumprodGradient[T kernels.Float](c *call) {
 	s := c.Operands[1].Shape
 	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))

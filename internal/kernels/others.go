@@ -1,5 +1,10 @@
 package kernels
 
+import (
+	"math"
+	"slices"
+)
+
 // OthersRoom is how many numbers ProductsOfOthers needs room for.
 const OthersRoom = 2 * othersTogether
 
@@ -13,19 +18,27 @@ const othersTogether = 256
 func ProductsOfOthers[T Float](dst, x []T, n int, round func([]T), room []T, lo, hi int) {
 	for ; lo < hi; lo++ {
 		to, from := dst[lo*n:(lo+1)*n], x[lo*n:(lo+1)*n]
-		if round == nil {
-			left, right := productsToMiddle(to, from)
-			productsFromMiddle(to, from, left, right)
-		} else {
-			roundedProducts(to, from, round, room)
-		}
+		OthersOfPart(to, from, Ends{1, 1}, round, room)
+	}
+}
+
+// Ends are the products of what is before a part of a row and of what is behind it.
+type Ends struct{ Left, Right float64 }
+
+// OthersOfPart is ProductsOfOthers of a part of a row between its ends.
+func OthersOfPart[T Float](to, from []T, ends Ends, round func([]T), room []T) {
+	left, right := productsToMiddle(to, from, ends)
+	if round == nil {
+		productsFromMiddle(to, from, left, right)
+	} else {
+		roundedProducts(to, from, left, right, round, room)
 	}
 }
 
 // productsToMiddle sets the elements of a row to the products of those between them and the end that they are nearer
-// to, and returns those of the halves. An element in the middle is 1, which both are multiplied with then.
-func productsToMiddle[T Float](to, from []T) (left, right float64) {
-	left, right = 1, 1
+// to, with that end, and returns those of the halves. An element in the middle is 1, which both are multiplied with then.
+func productsToMiddle[T Float](to, from []T, ends Ends) (left, right float64) {
+	left, right = ends.Left, ends.Right
 	i, j := 0, len(from)-1
 	for ; i < j; i, j = i+1, j-1 {
 		to[i], to[j] = T(left), T(right)
@@ -48,9 +61,8 @@ func productsFromMiddle[T Float](to, from []T, left, right float64) {
 	}
 }
 
-// roundedProducts sets the elements of a row to their products of others, of which it rounds the factors.
-func roundedProducts[T Float](to, from []T, round func([]T), room []T) {
-	left, right := productsToMiddle(to, from)
+// roundedProducts is productsFromMiddle that rounds the factors.
+func roundedProducts[T Float](to, from []T, left, right float64, round func([]T), room []T) {
 	round(to)
 	n := len(from)
 	for i := n / 2; i < n; {
@@ -68,4 +80,78 @@ func roundedProducts[T Float](to, from []T, round func([]T), room []T) {
 		}
 		i += k
 	}
+}
+
+// OthersPart is how many elements of a long row are a part, of which processors compute several at once.
+const OthersPart = 2048
+
+// Product returns the product of all elements of x, by eight chains of multiplications.
+func Product[T Float](x []T) float64 {
+	a, b, c, d, e, f, g, h := 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0
+	for ; len(x) >= 8; x = x[8:] {
+		a, b, c, d = a*float64(x[0]), b*float64(x[1]), c*float64(x[2]), d*float64(x[3])
+		e, f, g, h = e*float64(x[4]), f*float64(x[5]), g*float64(x[6]), h*float64(x[7])
+	}
+	for _, v := range x {
+		a *= float64(v)
+	}
+	return ((a * b) * (c * d)) * ((e * f) * (g * h))
+}
+
+// PartEnds sets ends to those of the parts of a row, whose products are given. An end that may be another one element
+// after element, as products leave the range of numbers, is multiplied with each of a part.
+func PartEnds[T Float](ends []Ends, products []float64, part func(i int) []T) {
+	left, right := 1.0, 1.0
+	for i, last := 0, len(products)-1; i <= last; i++ {
+		ends[i].Left, ends[last-i].Right = left, right
+		if next := left * products[i]; staysThrough(left, products[i]) || normal(left, products[i], next) {
+			left = next
+		} else {
+			for _, v := range part(i) {
+				left *= float64(v)
+			}
+		}
+		if next := right * products[last-i]; staysThrough(right, products[last-i]) || normal(right, products[last-i], next) {
+			right = next
+		} else {
+			for _, v := range slices.Backward(part(last - i)) {
+				right *= float64(v)
+			}
+		}
+	}
+}
+
+// AlikeOthers returns what all elements of a part are multiplied with for their products of others, where these are
+// all zero, infinite or NaN since both ends are that all along the part.
+func AlikeOthers[T Float](ends Ends, product float64) (by T, ok bool) {
+	if !staysThrough(ends.Left, product) || !staysThrough(ends.Right, product) {
+		return 0, false
+	}
+	by = T(ends.Left) * T(ends.Right)
+	if math.Signbit(product) {
+		by = -by // the sign of all others is that of all with that of the element
+	}
+	return by, true
+}
+
+// staysThrough reports whether a number times elements of the given product is zero, infinite or NaN after each of
+// them: a product that is finite has no element that is not, and one that is neither 0 nor NaN none that is 0.
+func staysThrough(x, product float64) bool {
+	switch {
+	case x == 0:
+		return product-product == 0
+	case math.IsInf(x, 0):
+		return product != 0 && product == product
+	}
+	return x != x
+}
+
+// normal reports whether numbers have all their digits.
+func normal(numbers ...float64) bool {
+	for _, x := range numbers {
+		if m := math.Abs(x); !(m >= 0x1p-1022 && m <= math.MaxFloat64) {
+			return false
+		}
+	}
+	return true
 }

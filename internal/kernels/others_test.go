@@ -46,3 +46,48 @@ func TestProductsOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestPartsOfOthers holds the parts of a row against the whole.
+func TestPartsOfOthers(t *testing.T) {
+	const n, parts = 4*OthersPart + 9, 5
+	for name, element := range map[string]func(i int) float64{
+		"numbers":           func(i int) float64 { return 1 + math.Sin(float64(i))/64 },
+		"to zero":           func(i int) float64 { return math.Sin(float64(i)) },
+		"infinite":          func(i int) float64 { return -2 - math.Sin(float64(i)) },
+		"a zero":            func(i int) float64 { return float64(min(1, max(i-n/2, n/2-i))) },
+		"NaN":               func(i int) float64 { return math.Sqrt(float64(max(i-n/2, n/2-i)) - 0.25) },
+		"zero and infinite": func(i int) float64 { return 1 + float64(i-n/2)/n },
+		"to and fro":        func(i int) float64 { return math.Pow(2, float64(1-i/64%2*2)*10) },
+	} {
+		row, got, want := make([]float64, n), make([]float64, n), make([]float64, n)
+		for i := range row {
+			row[i] = element(i)
+		}
+		ProductsOfOthers(want, row, n, nil, nil, 0, 1)
+		part := func(x []float64, i int) []float64 { return x[i*OthersPart : min((i+1)*OthersPart, n)] }
+		products, ends := make([]float64, parts), make([]Ends, parts)
+		for i := range parts {
+			products[i] = Product(part(row, i))
+		}
+		PartEnds(ends, products, func(i int) []float64 { return part(row, i) })
+		alike := 0
+		for i := range parts {
+			to, from := part(got, i), part(row, i)
+			by, ok := AlikeOthers[float64](ends[i], products[i])
+			if !ok {
+				OthersOfPart(to, from, ends[i], nil, nil)
+				continue
+			}
+			alike++
+			for j, v := range from {
+				to[j] = v * by
+			}
+		}
+		for i, v := range want {
+			if w := got[i]; !(math.Abs(w-v) <= 1e-12*math.Abs(v)) && !sameBits(w, v) {
+				t.Fatalf("%s: element %d is %v, want %v", name, i, w, v)
+			}
+		}
+		t.Logf("%s: %d parts are alike", name, alike)
+	}
+}
