@@ -21,8 +21,8 @@ var (
 	nonzeros = numbers(nonzero[uint8], nonzero[int8], nonzero[int16], nonzero[int32], nonzero[int64], nonzero[float32], nonzero[float64])
 )
 
-// countCost is for one element that is counted.
-const countCost = 3.0
+// countCost is for one element that is counted, rangeCost for one of which the least and the greatest are sought.
+const countCost, rangeCost = 3.0, 0.3
 
 // countParts is in how many parts n elements are counted, in bins counts each.
 func (c *call) countParts(n, bins int) int {
@@ -99,18 +99,20 @@ func histogram[T kernels.Float](c *call, x operand) {
 	m, reads := c.l.mem, []operand{x}
 	var ends operand
 	if from == to && x.n > 0 {
-		ends = c.l.bytesTemp(sizeOf[T](), 2)
+		parts := min(maxParts, ceilDiv(x.n, c.l.tune.cut.Part))
+		ends = c.l.bytesTemp(sizeOf[T](), 2*parts)
 		reads = append(reads, ends)
-		c.emit(1, 1, []operand{ends}, []operand{x}, func(_, _ int) {
-			e := elements[T](m, ends)
-			e[0], e[1] = kernels.Range(elements[T](m, x))
+		c.emit(parts, c.l.grain(rangeCost*float64(x.n)/float64(parts)), []operand{ends}, []operand{x}, func(lo, hi int) {
+			e, all := elements[T](m, ends), elements[T](m, x)
+			for p := lo; p < hi; p++ {
+				e[2*p], e[2*p+1] = kernels.Range(all[p*x.n/parts : (p+1)*x.n/parts])
+			}
 		})
 	}
 	counted[float64](c, c.result(), x.n, reads, func(counts []int64, lo, hi int) {
 		least, greatest := T(from), T(to)
 		if len(reads) > 1 {
-			e := elements[T](m, ends)
-			least, greatest = e[0], e[1]
+			least, greatest = kernels.Range(elements[T](m, ends))
 		}
 		kernels.Histogram(counts, elements[T](m, x)[lo:hi], least, greatest)
 	})

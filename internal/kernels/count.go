@@ -1,5 +1,7 @@
 package kernels
 
+import "slices"
+
 // Count adds to counts[i] how many elements of x are i. It panics with an IndexError for one that
 // counts has no place for.
 func Count[T Integer](counts []int64, x []T) {
@@ -8,13 +10,29 @@ func Count[T Integer](counts []int64, x []T) {
 	}
 }
 
+// rangeLanes is how many of the least and greatest elements Range has at a time.
+const rangeLanes = 256
+
 // Range returns the least and the greatest element of x, NaN if there is one.
 func Range[T Float](x []T) (lo, hi T) {
-	lo, hi = x[0], x[0]
-	for _, v := range x {
-		lo, hi = min(lo, v), max(hi, v)
+	var room [2][rangeLanes]T
+	least, greatest := room[0][:min(rangeLanes, len(x))], room[1][:min(rangeLanes, len(x))]
+	copy(least, x)
+	copy(greatest, x)
+	for x = x[len(least):]; len(x) > 0; {
+		n := min(rangeLanes, len(x))
+		CombineRow(CombineMin, least[:n], x[:n])
+		CombineRow(CombineMax, greatest[:n], x[:n])
+		x = x[n:]
 	}
-	return lo, hi
+	for n := len(least); n > 8; {
+		half := n / 2
+		n -= half
+		CombineRow(CombineMin, least[:half], least[n:n+half])
+		CombineRow(CombineMax, greatest[:half], greatest[n:n+half])
+		least, greatest = least[:n], greatest[:n]
+	}
+	return slices.Min(least), slices.Max(greatest)
 }
 
 // Histogram adds to counts how many elements of x lie in each of equal bins from lo to hi, both
