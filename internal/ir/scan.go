@@ -43,6 +43,7 @@ func init() {
 		Doc: "Running minimum along dim and the i64 index where it stands, the later of equal ones; a NaN stays the minimum " +
 			"once met. Both have self's shape. ATen's cummin.",
 		Decompose: decomposeCummin,
+		VJP:       vjpCummax, // without turning elements and cotangents around
 	})
 	register("logcumsumexp(Tensor self, int dim) -> Tensor", Spec{
 		Category:  Scan,
