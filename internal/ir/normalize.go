@@ -17,7 +17,7 @@ func init() {
 	})
 	register("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor", Spec{
 		Doc:      "layer_norm over each of num_groups groups of channels of input [N, C, …], then weight [C] and bias [C]. As torch.nn.functional.group_norm.",
-		Category: Neural, Decompose: groupNorm,
+		Category: Neural, Decompose: groupNorm, VJP: vjpGroupNorm,
 	})
 	register("local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1) -> Tensor", Spec{
 		Doc:      "input [N, C, …] over (k + alpha·mean)^beta, the mean that of the squares of size channels around each one, size/2 of them before it; channels that are not there count as 0. Floating dtypes; f16 and bf16 compute in f32. As torch.nn.functional.local_response_norm.",
@@ -169,24 +169,6 @@ func requireChannels(a Args) {
 	if x.Rank() < 2 {
 		a.Fail(ErrShape, "input must have at least 2 dimensions (batch, channels), got %d", x.Rank())
 	}
-}
-
-func groupNorm(b *Builder, a Args) []Value {
-	requireChannels(a)
-	x, n := a.In[0], a.Int("num_groups")
-	if n < 1 || x.Dim(1)%n != 0 {
-		a.Fail(ErrShape, "%d channels do not make %d groups", x.Dim(1), n)
-	}
-	weight, bias := perChannel(b, a, "weight", x), perChannel(b, a, "bias", x)
-	dims := x.Shape().Dims()
-	size := 1
-	for _, d := range dims[1:] {
-		size *= d
-	}
-	y := b.Reshape(b.widen(x), dims[0], n, size/n)
-	y = b.callNamed("layer_norm", []any{y, size / n}, A("eps", a.float("eps")))
-	y = b.affine(b.Reshape(y, dims...), weight, bias)
-	return []Value{b.Cast(y, x.DType())}
 }
 
 // batchDimsOf lists all dimensions of x but the channels.

@@ -60,25 +60,21 @@ func nativeLayerNorm(b *Builder, a Args) []Value {
 	return []Value{b.Cast(y, a.In[0].DType()), b.Cast(mean, d), b.Cast(r, d)}
 }
 
-// groupDims checks N, C, HxW and group against the input, and returns the dimensions that have a group each.
-func groupDims(a Args) []int {
-	n, c, hw, group := a.Int("N"), a.Int("C"), a.Int("HxW"), a.Int("group")
-	if x := a.Tensor("input").Shape(); n < 0 || c < 0 || hw < 0 || group < 1 || c%group != 0 || n*c*hw != x.Numel() {
-		a.Fail(ErrShape, "N %d, C %d, HxW %d and group %d do not fit input %v", n, c, hw, group, x)
+// nativeGroups checks N, C, HxW and group against the input, and returns its groups.
+func nativeGroups(b *Builder, a Args) normGroups {
+	n, c, hw, group, x := a.Int("N"), a.Int("C"), a.Int("HxW"), a.Int("group"), a.Tensor("input")
+	if x.Rank() < 2 || x.Dim(0) != n || x.Dim(1) != c || group < 1 || c%group != 0 || n*c*hw != x.Shape().Numel() {
+		a.Fail(ErrShape, "N %d, C %d, HxW %d and group %d do not fit input %v", n, c, hw, group, x.Shape())
 	}
-	return []int{n, group, c / group * hw}
+	return groupsOf(b, x, perChannel(b, a, "weight", x), group)
 }
 
 func nativeGroupNorm(b *Builder, a Args) []Value {
 	requireChannels(a)
-	x, grouped := a.In[0], groupDims(a)
-	weight, bias := perChannel(b, a, "weight", x), perChannel(b, a, "bias", x)
-	wide := b.Reshape(b.widen(x), grouped...)
-	mean := b.Mean(wide, []int{2}, false)
-	c, r := b.standardize(wide, []int{2}, a.float("eps"))
-	y := b.affine(b.Reshape(b.Mul(c, r), x.Shape().Dims()...), weight, bias)
-	d := statisticsDType(a)
-	return []Value{b.Cast(y, x.DType()), b.Cast(mean, d), b.Cast(b.Reshape(r, grouped[:2]...), d)}
+	x, g := a.In[0], nativeGroups(b, a)
+	y := b.Cast(g.forward(b, perChannel(b, a, "bias", x), a.float("eps")), x.DType())
+	d, each := statisticsDType(a), []int{x.Dim(0), a.Int("group")}
+	return []Value{b.Reshape(y, x.Shape().Dims()...), b.Cast(b.Reshape(g.mean, each...), d), b.Cast(b.Reshape(g.rstd, each...), d)}
 }
 
 func nativeBatchNorm(b *Builder, a Args) []Value {
@@ -170,27 +166,17 @@ func nativeLayerNormBackward(b *Builder, a Args) []Value {
 }
 
 func nativeGroupNormBackward(b *Builder, a Args) []Value {
-	x, g, grouped := a.Tensor("input"), a.Tensor("grad_out"), groupDims(a)
-	if x.Rank() < 2 || x.Dim(0) != grouped[0] || x.Dim(1) != a.Int("C") || !g.Shape().SameDims(x.Shape()) {
-		a.Fail(ErrShape, "N %d, C %d and grad_out %v do not fit input %v", a.Int("N"), a.Int("C"), g.Shape(), x.Shape())
+	x, grad, g := a.Tensor("input"), a.Tensor("grad_out"), nativeGroups(b, a)
+	if !grad.Shape().SameDims(x.Shape()) {
+		a.Fail(ErrShape, "grad_out %v does not fit input %v", grad.Shape(), x.Shape())
 	}
 	for _, name := range []string{"mean", "rstd"} {
-		if v := a.Tensor(name); v.Shape().Numel() != grouped[0]*grouped[1] {
-			a.Fail(ErrShape, "mean and rstd must be %v, got %v", grouped[:2], v.Shape())
+		if v := a.Tensor(name); v.Shape().Numel() != x.Dim(0)*a.Int("group") {
+			a.Fail(ErrShape, "%s must be %v, got %v", name, []int{x.Dim(0), a.Int("group")}, v.Shape())
 		}
 	}
-	w := perChannel(b, a, "weight", x)
-	wide := b.widen(x)
-	d := wide.DType()
-	each := []int{grouped[0], grouped[1], 1}
-	rstd := b.Reshape(b.Cast(a.Tensor("rstd"), d), each...)
-	xhat := b.Mul(b.Sub(b.Reshape(wide, grouped...), b.Reshape(b.Cast(a.Tensor("mean"), d), each...)), rstd)
-	g = b.Cast(g, d)
-	gx := b.vjpStandardize(xhat, rstd, b.Reshape(b.affine(g, w, Value{}), grouped...), []int{2})
-	dims := x.Shape().Dims()
-	grads := []Value{b.Cast(b.Reshape(gx, dims...), x.DType()), {}, {}}
-	others := batchDimsOf(x)
-	grads[1] = b.Cast(b.Sum(b.Mul(g, b.Reshape(xhat, dims...)), others, false), x.DType())
-	grads[2] = b.Cast(b.Sum(g, others, false), x.DType())
-	return wantedOf(b, a, grads...)
+	g.mean, g.rstd = g.perGroup(b, a.Tensor("mean")), g.perGroup(b, a.Tensor("rstd"))
+	gx, weight, bias := g.gradients(b, grad)
+	each := func(v Value) Value { return b.Cast(b.Reshape(v, x.Dim(1)), x.DType()) }
+	return wantedOf(b, a, b.Reshape(b.Cast(gx, x.DType()), x.Shape().Dims()...), each(weight), each(bias))
 }
