@@ -84,7 +84,9 @@ func packs[R, T Element, A Float](c Matrix[R], a, b Matrix[T], o *Options[R]) bo
 	set(s, c, operandOf(a), operandOf(b), o)
 	s.makePlan(s.limiter.Threads())
 	size := int(unsafe.Sizeof(*new(A)))
-	reads := !s.plan.dot && !s.streams(size) && s.k*s.n*size > packedBytes
+	// Panels that are not full are more memory than what they are packed of.
+	full := roundUp(s.n, s.kernel.nr) <= s.n+s.n/4
+	reads := full && !s.plan.dot && !s.streams(size) && s.k*s.n*size > packedBytes
 	yes := s.plan.packB || s.plan.packCols || reads
 	s.release()
 	p.states.Put(s)

@@ -39,6 +39,7 @@ const (
 	// A big right operand that a few rows meet is read once, from memory: some
 	// rows of it at a time from end to end.
 	streamRows, streamDepth = 4, 32
+	streamBytes             = 64 << 10
 	// aliasBytes is a distance in memory at which lines compete for the same few
 	// places of the first-level cache.
 	aliasBytes = 2048
@@ -86,7 +87,7 @@ func (s *state[A]) makePlan(threads int) {
 	p.packA = !s.readLeft(size)
 	readB := s.b.strided() && s.readRight(size)
 	if readB && s.streams(size) {
-		p.depth = s.pass(streamDepth)
+		p.depth = s.pass(min(max(streamDepth, streamBytes/size/s.n), p.depth))
 	}
 	if p.packRows = p.packA && p.direct && !readB && (kn.panels != nil || kn.deep) && s.m >= flowRows; p.packRows {
 		p.packA = false
@@ -151,7 +152,9 @@ func (s *state[A]) readRight(size int) bool {
 }
 
 // streams reports whether a right operand that is read where it is is read once, from end to end.
-func (s *state[A]) streams(size int) bool { return s.m <= streamRows && s.k*s.n*size > bigBytes }
+func (s *state[A]) streams(size int) bool {
+	return s.m <= streamRows && s.n > s.kernel.nr && s.k*s.n*size > bigBytes
+}
 
 // tiles shares the result out: by rows if they are packed by block, else by columns
 // if there are enough of them, so that each goroutine packs its own.
