@@ -5,7 +5,6 @@ import (
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/hostmem"
-	"github.com/loris-ml/loris/internal/kernels"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/strided"
@@ -163,7 +162,7 @@ func (r *productRun[R, T]) run(_, _ int) {
 		}
 		r.options.Alpha *= v
 	}
-	if r.outer() || r.small() {
+	if r.small() {
 		// It is done.
 	} else if w := r.packed(); w != nil {
 		out, left, _ := r.matrices(0)
@@ -177,45 +176,6 @@ func (r *productRun[R, T]) run(_, _ int) {
 	}
 	r.dst, r.left, r.right, r.sums, r.options.ColBias = nil, nil, nil, nil, nil
 }
-
-// outer computes products of one column with one row, of which nothing else is wanted, row by row. It
-// reports false for others.
-func (r *productRun[R, T]) outer() bool {
-	if r.k != 1 || !r.plain() {
-		return false
-	}
-	switch s := any(r).(type) {
-	case *productRun[float32, float32]:
-		return outerProducts(s)
-	case *productRun[float64, float64]:
-		return outerProducts(s)
-	}
-	return false
-}
-
-func outerProducts[T float32 | float64](r *productRun[T, T]) bool {
-	for i := range r.batch {
-		c, a, b := r.at(i)
-		rows, cols, one, row, step := r.m, r.n, a.Data, b.Data, a.RowStride
-		dense := b.ColStride == 1 || r.n == 1
-		if r.swapped {
-			rows, cols, one, row, step = r.n, r.m, b.Data, a.Data, b.ColStride
-			dense = a.RowStride == 1 || r.m == 1
-		}
-		if !dense || !kernels.Outer(c.Data[:0], row[:0], 0) {
-			return false
-		}
-		r.options.Limiter.For(rows, 1+outerGrain/cols, func(lo, hi int) {
-			for k := lo; k < hi; k++ {
-				kernels.Outer(c.Data[k*cols:(k+1)*cols], row[:cols], one[k*step])
-			}
-		})
-	}
-	return true
-}
-
-// outerGrain is how many elements of an outer product are worth a goroutine.
-const outerGrain = 1 << 15
 
 // packedKey is what a packed matrix of an input depends on besides its contents.
 type packedKey struct{ at, rows, cols, row, col int }

@@ -2,11 +2,6 @@ package cpu
 
 import "github.com/loris-ml/loris/internal/kernels/gemm"
 
-// plain reports whether a product is all that its step computes.
-func (r *productRun[R, T]) plain() bool {
-	return !r.hasBias && !r.hasResidual && len(r.factors) == 0 && r.options.Act == 0
-}
-
 // small computes products so small that planning each takes most of the time. It reports false for others.
 func (r *productRun[R, T]) small() bool {
 	if r.batch < 1 || r.hasBias || len(r.factors) > 0 || r.options.Act != 0 {

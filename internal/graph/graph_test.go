@@ -242,6 +242,7 @@ func TestRules(t *testing.T) {
 		{"product of a row of integers", "integer-dots", "%y = cast(matmul(slice(cast(%x, i8), 0, 0, 2), reshape(cast(%x, i8), [2,3])), f32)", "= sum("},
 		{"product of matrices of integers stays", "", "%y = cast(matmul(reshape(cast(%x, i8), [3,2]), reshape(cast(%x, i8), [2,3])), f32)", "matmul("},
 		{"one product of a row with a column stays", "", "%y = matmul(reshape(%x, [1,1,6]), reshape(%x, [1,6,1]))", "matmul("},
+		{"product of a column with a row", "outer-products", "%y = matmul(reshape(%x, [6,1]), reshape(%x, [1,1,6]))", "= mul("},
 		{"equal subexpressions", "", "%y = add(exp(%x), exp(%x))", "add(%0, %0)"},
 	} {
 		p, err := graph.Parse("program @t { %x = parameter \"x\" : f32[6]\n" + c.body + "\n return %y }")

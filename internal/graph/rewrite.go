@@ -141,6 +141,7 @@ func init() {
 		{"involution", involution},
 		{"single-dots", singleDots},
 		{"integer-dots", integerDots},
+		{"outer-products", outerProducts},
 		{"complex-views", complexViews},
 		{"merge-views", mergeViews},
 		{"noop-view", noopView},

@@ -54,3 +54,16 @@ func integerDots(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Valu
 	a := ir.Args{Spec: op.Spec(), Attr: attr, In: in}
 	return []ir.Value{b.Reshape(sum, op.Spec().Infer(a)[0].Dims()...)}, true
 }
+
+// outerProducts: a product of one column with one row is a pointwise product, which is one kernel with what comes before and
+// after it, and goes across the lines where they are short.
+func outerProducts(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
+	if op != aten.MatMul {
+		return nil, false
+	}
+	x, y := in[0], in[1]
+	if d := x.DType(); !d.IsFloat() && !d.IsInt() || y.DType() != d || x.Rank() < 2 || y.Rank() < 2 || x.Dim(-1) != 1 {
+		return nil, false
+	}
+	return []ir.Value{b.Mul(x, y)}, true
+}

@@ -3,9 +3,6 @@
 package kernels
 
 import (
-	"math"
-	"unsafe"
-
 	"github.com/loris-ml/loris/internal/isa"
 )
 
@@ -50,40 +47,4 @@ func lineSingles(dst *float32, places *[8]float64, start, step, by float64, n in
 
 func lineDoubles(dst *float64, places *[8]float64, start, step, by float64, n int) {
 	lineDoublesAVX2(dst, places, start, step, by, n)
-}
-
-// hasOuter says whether Outer has loops for this processor.
-var hasOuter = isa.AVX2()
-
-// Outer sets dst to 0 plus f times each of row, rounded once as a product of matrices does it. It reports
-// false, and does nothing, where there are no loops for that.
-func Outer[T float32 | float64](dst, row []T, f T) bool {
-	if !hasOuter {
-		return false
-	}
-	dst = dst[:len(row)]
-	per := 32 / int(unsafe.Sizeof(f))
-	n := len(row) / per
-	if n > 0 {
-		outerVectors(dst, row, f, n)
-	}
-	if per == 8 {
-		for i := n * per; i < len(row); i++ {
-			dst[i] = T(float64(f)*float64(row[i]) + 0) // the product of singles is exact, and no zero is negative
-		}
-	} else {
-		for i := n * per; i < len(row); i++ {
-			dst[i] = T(math.FMA(float64(f), float64(row[i]), 0))
-		}
-	}
-	return true
-}
-
-func outerVectors[T float32 | float64](dst, row []T, f T, n int) {
-	to, from := unsafe.Pointer(&dst[0]), unsafe.Pointer(&row[0])
-	if unsafe.Sizeof(f) == 4 {
-		outerSinglesAVX2((*float32)(to), (*float32)(from), float32(f), n)
-	} else {
-		outerDoublesAVX2((*float64)(to), (*float64)(from), float64(f), n)
-	}
 }

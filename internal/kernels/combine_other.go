@@ -13,6 +13,3 @@ func ramp(int, *byte, *[32]byte, *[32]byte, int) {}
 func lineSingles(*float32, *[8]float64, float64, float64, float64, int) {}
 
 func lineDoubles(*float64, *[8]float64, float64, float64, float64, int) {}
-
-// Outer sets dst to 0 plus f times each of row, rounded once, where there are loops for that: not here.
-func Outer[T float32 | float64](_, _ []T, _ T) bool { return false }

@@ -4284,48 +4284,6 @@ end:
 	MOVQ R9, ret+48(FP)
 	RET
 
-// func outerSinglesAVX2(dst *float32, src *float32, f float32, n int)
-// Requires: AVX, AVX2, FMA3, SSE
-TEXT ·outerSinglesAVX2(SB), NOSPLIT, $0-32
-	MOVQ         dst+0(FP), AX
-	MOVQ         src+8(FP), CX
-	MOVQ         n+24(FP), DX
-	MOVSS        f+16(FP), X0
-	VBROADCASTSS X0, Y0
-
-vector:
-	VMOVUPS     (CX), Y1
-	VXORPS      Y2, Y2, Y2
-	VFMADD231PS Y1, Y0, Y2
-	VMOVUPS     Y2, (AX)
-	ADDQ        $0x20, CX
-	ADDQ        $0x20, AX
-	DECQ        DX
-	JNZ         vector
-	VZEROUPPER
-	RET
-
-// func outerDoublesAVX2(dst *float64, src *float64, f float64, n int)
-// Requires: AVX, AVX2, FMA3, SSE2
-TEXT ·outerDoublesAVX2(SB), NOSPLIT, $0-32
-	MOVQ         dst+0(FP), AX
-	MOVQ         src+8(FP), CX
-	MOVQ         n+24(FP), DX
-	MOVSD        f+16(FP), X0
-	VBROADCASTSD X0, Y0
-
-vector:
-	VMOVUPD     (CX), Y1
-	VXORPS      Y2, Y2, Y2
-	VFMADD231PD Y1, Y0, Y2
-	VMOVUPD     Y2, (AX)
-	ADDQ        $0x20, CX
-	ADDQ        $0x20, AX
-	DECQ        DX
-	JNZ         vector
-	VZEROUPPER
-	RET
-
 // func keyAtAVX512(keys *int32, n int, at int) (key int32, less int)
 // Requires: AVX, AVX2, AVX512F, CMOV
 TEXT ·keyAtAVX512(SB), NOSPLIT, $0-40

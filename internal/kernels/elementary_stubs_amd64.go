@@ -295,16 +295,6 @@ func prefetchLines(p *byte, n int)
 //go:noescape
 func takeRowsAVX512(dst *byte, src *byte, index *int64, size int, bytes int, n int) int
 
-// outerSinglesAVX2 sets n vectors of 32 bytes, n above 0, to 0 plus f times those of src, rounded once.
-//
-//go:noescape
-func outerSinglesAVX2(dst *float32, src *float32, f float32, n int)
-
-// outerDoublesAVX2 sets n vectors of 32 bytes, n above 0, to 0 plus f times those of src, rounded once.
-//
-//go:noescape
-func outerDoublesAVX2(dst *float64, src *float64, f float64, n int)
-
 // keyAtAVX512 returns the key that has at others before it in the order of n, a multiple of 64 above zero, and how many are less than it.
 //
 //go:noescape

@@ -196,33 +196,3 @@ func TestSelectRows(t *testing.T) {
 		}
 	}
 }
-
-// TestOuter holds rows of outer products against fused operations, of zeros and tiny numbers, too.
-func TestOuter(t *testing.T) {
-	if !Outer(nil, nil, 1.0) {
-		t.Skip("no loops for this processor")
-	}
-	list := []float64{1, -1, 0, math.Copysign(0, -1), 0.1, math.Inf(1), math.NaN(), 1e-30, -1e-30, 3e30}
-	for n := range 40 {
-		for _, f := range list {
-			row, small := make([]float64, n), make([]float32, n)
-			for i := range row {
-				row[i] = list[(i*i+n)%len(list)]
-				small[i] = float32(row[i])
-			}
-			got, gotSmall := make([]float64, n+1), make([]float32, n+1)
-			got[n], gotSmall[n] = 5, 5
-			Outer(got[:n], row, f)
-			Outer(gotSmall[:n], small, float32(f))
-			for i := range got {
-				want, wantSmall := 5.0, float32(5)
-				if i < n {
-					want, wantSmall = math.FMA(f, row[i], 0), float32(float64(float32(f))*float64(small[i])+0)
-				}
-				if !sameBits(got[i], want) || !sameBits(float64(gotSmall[i]), float64(wantSmall)) {
-					t.Fatalf("%v times element %d of %d: %v and %v, want %v and %v", f, i, n, got[i], gotSmall[i], want, wantSmall)
-				}
-			}
-		}
-	}
-}

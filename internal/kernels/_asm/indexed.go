@@ -122,39 +122,6 @@ func indexLoop(name string, size int, what string, one func(dst, src, place Mem)
 	RET()
 }
 
-// outer writes the loops over a row of an outer product.
-func outer() {
-	for _, e := range []struct {
-		name, of          string
-		size              int
-		repeat, load, fma func(...Op)
-	}{
-		{"Singles", "float32", 4, VBROADCASTSS, VMOVUPS, VFMADD231PS},
-		{"Doubles", "float64", 8, VBROADCASTSD, VMOVUPD, VFMADD231PD},
-	} {
-		name := "outer" + e.name + "AVX2"
-		TEXT(name, NOSPLIT, fmt.Sprintf("func(dst, src *%s, f %s, n int)", e.of, e.of))
-		Doc(fmt.Sprintf("%s sets n vectors of 32 bytes, n above 0, to 0 plus f times those of src, rounded once.", name))
-		Pragma("noescape")
-		dst, src, n := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("n"), GP64())
-		one, f := XMM(), YMM()
-		Load(Param("f"), one)
-		e.repeat(one, f)
-		Label("vector")
-		x, sum := YMM(), YMM()
-		e.load(Mem{Base: src.(reg.Register)}, x)
-		VXORPS(sum, sum, sum)
-		e.fma(x, f, sum)
-		e.load(sum, Mem{Base: dst.(reg.Register)})
-		ADDQ(Imm(32), src)
-		ADDQ(Imm(32), dst)
-		DECQ(n)
-		JNZ(LabelRef("vector"))
-		VZEROUPPER()
-		RET()
-	}
-}
-
 // prefetch writes the loop over the cache lines of a row.
 func prefetch() {
 	TEXT("prefetchLines", NOSPLIT, "func(p *byte, n int)")

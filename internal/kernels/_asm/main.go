@@ -132,7 +132,6 @@ func main() {
 	ramps()
 	indexed()
 	takeRows()
-	outer()
 	places()
 	GLOBL("elementaryConstants", RODATA|NOPTR)
 	for i, b := range order {
