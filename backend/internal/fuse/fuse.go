@@ -48,6 +48,8 @@ type Reduction struct {
 	Lines int
 	// Place says that results are places of elements, which parts of a line can't give.
 	Place bool
+	// Product says that elements are factors.
+	Product bool
 }
 
 // Backend emits the kernels of Groups. Its methods are called from those of Groups

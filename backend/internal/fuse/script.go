@@ -3,6 +3,7 @@ package fuse
 import (
 	"errors"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
@@ -114,7 +115,7 @@ func partsOf(p *graph.Program, b Backend, in *graph.Instr, mask [ir.MaxRank]bool
 }
 
 func reductionOf(p *graph.Program, in *graph.Instr, mask [ir.MaxRank]bool, axis loop.Axis) Reduction {
-	return Reduction{p.Shape(in.Args[0]), mask, axis, p.Shape(in.Out).Numel(), places(in.Op)}
+	return Reduction{p.Shape(in.Args[0]), mask, axis, p.Shape(in.Out).Numel(), places(in.Op), in.Op == aten.Prod}
 }
 
 // Follow is New and Epilogues for a Program of the Template; false if the Script does not serve it.

@@ -82,3 +82,20 @@ func TestTallUnits(t *testing.T) {
 		}
 	}
 }
+
+// TestPartsOfProducts has more parts of floats that are multiplied than of those that are added up.
+func TestPartsOfProducts(t *testing.T) {
+	for _, c := range []struct {
+		dtype   ir.DType
+		product bool
+		n, want int
+	}{
+		{ir.F32, false, 1 << 19, 16}, {ir.F32, true, 1 << 19, 64}, {ir.I64, true, 1 << 19, 16},
+		{ir.F64, true, 1 << 13, 1}, {ir.F64, true, 1 << 30, 256}, {ir.F64, false, 1 << 30, 64},
+	} {
+		r := fuse.Reduction{Shape: ir.MakeShape(c.dtype, c.n), Mask: [ir.MaxRank]bool{true}, Axis: loop.Columns, Lines: 1, Product: c.product}
+		if got := Cuts().Parts(r); got != c.want {
+			t.Errorf("%d of %v, multiplied %v: %d parts, want %d", c.n, c.dtype, c.product, got, c.want)
+		}
+	}
+}

@@ -11,6 +11,10 @@ const (
 	// mostStrips bounds the parts of a tall reduction, mostParts those of a reduction to few lines.
 	mostStrips = 128
 	mostParts  = 64
+	// productParts is how many parts of products take the place of one. Random factors bring a product below the
+	// least normal number, where processors multiply some forty times slower, and then to zero: in a short part
+	// no chain of multiplications comes that far.
+	productParts = 4
 	// leastBeside is how many lines there are at least that are computed beside each other.
 	leastBeside = 64
 )
@@ -46,7 +50,11 @@ func (t Cut) Parts(r fuse.Reduction) int {
 	}
 	switch {
 	case r.Lines < fewLines:
-		return max(1, min(r.Shape.Numel()/t.Part, first, mostParts))
+		more := 1
+		if r.Product && r.Shape.DType().IsFloat() {
+			more = productParts
+		}
+		return max(1, min(r.Shape.Numel()*more/t.Part, first, mostParts*more))
 	case r.Axis == loop.Rows && !r.Place && r.Shape.Numel() >= t.Tall && first >= 4*t.Strip:
 		return min(first/t.Strip, mostStrips)
 	}
