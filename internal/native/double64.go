@@ -99,16 +99,13 @@ var erfcP64 = []float64{
 	2.150996088786476e-09, 3.047496016346768e-10,
 }
 
-// erfc64 is exp(-a²)·P(t)/(1+2a), a = |x|, and 2 less that for negative x. What rounding a² loses is made
-// up for.
+// erfc64 is exp(-a²)·P(t)/(1+2a), a = |x|, and 2 less that for negative x.
 func (g *gen) erfc64(x val) val {
 	const w = 8
-	a := g.atMost(w, g.abs(w, x), erfcMost64)
+	a := g.bounded(w, x, erfcTwo64, erfcMost64)
 	square := g.mulF(w, a, a)
 	lost := g.fma(x64.FMSUB213PD, g.vl(w), a, a, square)
-	e := g.exp(w, g.subF(w, g.konst(w, 0), square))
-	y := g.erfcScaled(a)
-	y = g.mulF(w, g.subMul(w, y, y, lost), e)
+	y := g.expMinus(&f64, square, lost, g.erfcScaled(a))
 	return g.blend(w, g.cmpF(w, cmpLT, x, g.konst(w, 0)), g.subF(w, g.num(w, 2), y), y)
 }
 

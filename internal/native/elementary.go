@@ -112,6 +112,12 @@ func (g *gen) poly(w int, x val, c []float64) val {
 	return p
 }
 
+// bounded is |x| with x bounded on each side, so that what is too far to make a difference is not computed of numbers that
+// may be subnormal. NaN stays.
+func (g *gen) bounded(w int, x val, least, most float64) val {
+	return g.abs(w, g.atLeast(w, g.atMost(w, x, most), least))
+}
+
 // atMost and atLeast bound x by a number and keep NaN.
 func (g *gen) atMost(w int, x val, most float64) val {
 	return g.op2(by(w, x64.MINPS, x64.MINPD), g.vl(w), g.num(w, most), x)
@@ -200,6 +206,11 @@ func (g *gen) exp(w int, x val) val {
 // expOf is e to the x-less for x up to expHigh and a less that is far below it, or none, and 0 where x is below a least,
 // which is -Inf where x is known to be above expLow.
 func (g *gen) expOf(f *format, x, less val, least float64) val {
+	return g.expTimes(f, x, less, none, least)
+}
+
+// expTimes is expOf times a factor from 1/64 to 1, or none: rounded once, where the result may be subnormal.
+func (g *gen) expTimes(f *format, x, less, factor val, least float64) val {
 	above := none
 	if least > math.Inf(-1) {
 		x, above = g.above(f.w, x, least)
@@ -209,6 +220,9 @@ func (g *gen) expOf(f *format, x, less val, least float64) val {
 		r = g.subF(f.w, r, less)
 	}
 	p := g.addF(f.w, g.expm1Small(f, r, f.expQ), g.num(f.w, 1))
+	if factor != none {
+		p = g.mulF(f.w, p, factor)
+	}
 	return g.scaled(f, p, k, t, above)
 }
 

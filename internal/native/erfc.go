@@ -44,20 +44,24 @@ var erfcNear = [8][16]float32{
 	},
 }
 
-// erfcEnd is beyond where erfc rounds to 0, and below where the table ends.
-const erfcEnd = 10.15
+const (
+	// erfcEnd is beyond where erfc rounds to 0, and below where the table ends.
+	erfcEnd = 10.15
+	// Up to erfcTwo and erfcTwo64 erfc rounds to 2.
+	erfcTwo, erfcTwo64 = -4.5, -6
+)
 
 // erfc32 is exp(-a²) times a polynomial around the nearest multiple of erfcStep to a = |x|, and 2 less that for
 // negative x.
 func (g *gen) erfc32(x val) val {
 	const w = 4
-	a := g.atMost(w, g.abs(w, x), erfcEnd)
+	a := g.bounded(w, x, erfcTwo, erfcEnd)
 	t := g.mulAdd(w, a, g.num(w, 1/erfcStep), g.num(w, f32.magic))
 	h := g.subMul(w, a, g.subF(w, t, g.num(w, f32.magic)), g.num(w, erfcStep))
 	look := g.coefficients("erfc", erfcNear[:], t)
 	p := g.looked(w, h, len(erfcNear), 0, look)
 	square := g.mulF(w, a, a)
 	lost := g.fma(x64.FMSUB213PS, g.vl(w), a, a, square)
-	y := g.mulF(w, p, g.expMinus(&f32, square, lost))
+	y := g.expMinus(&f32, square, lost, p)
 	return g.blend(w, g.cmpF(w, cmpLT, x, g.konst(w, 0)), g.subF(w, g.num(w, 2), y), y)
 }

@@ -43,29 +43,33 @@ var ndtrNear = [8][16]float32{
 	},
 }
 
-// ndtrEnd is beyond where ndtr(-x) rounds to 0, and below where the table ends.
-const ndtrEnd = 14.3
+const (
+	// ndtrEnd is beyond where ndtr(-x) rounds to 0, and below where the table ends.
+	ndtrEnd = 14.3
+	// From ndtrOne and ndtrOne64 on ndtr rounds to 1.
+	ndtrOne, ndtrOne64 = 6, 9
+)
 
 // ndtr is exp(-a²/2) times a polynomial around the nearest integer to a = |x|, and 1 less that for positive x.
 func (g *gen) ndtr(w int, x val) val {
 	if w == 8 {
 		return g.ndtr64(x)
 	}
-	a := g.atMost(w, g.abs(w, x), ndtrEnd)
+	a := g.bounded(w, x, -ndtrEnd, ndtrOne)
 	t := g.addF(w, a, g.num(w, f32.magic))
 	h := g.subF(w, a, g.subF(w, t, g.num(w, f32.magic)))
 	look := g.coefficients("ndtr", ndtrNear[:], t)
 	p := g.looked(w, h, len(ndtrNear), 0, look)
-	return g.ndtrSide(w, x, g.mulF(w, p, g.expHalfSquare(&f32, a)))
+	return g.ndtrSide(w, x, g.expHalfSquare(&f32, a, p))
 }
 
 // ndtr64 is erfc(z)/2 for z = |x|/√2, with the square from x, since rounding z would change it by much.
 func (g *gen) ndtr64(x val) val {
 	const w = 8
-	a := g.atMost(w, g.abs(w, x), erfcMost64*math.Sqrt2)
+	a := g.bounded(w, x, -erfcMost64*math.Sqrt2, ndtrOne64)
 	z := g.mulF(w, a, g.num(w, math.Sqrt2/2))
 	y := g.half(g.erfcScaled(z))
-	return g.ndtrSide(w, x, g.mulF(w, y, g.expHalfSquare(&f64, a)))
+	return g.ndtrSide(w, x, g.expHalfSquare(&f64, a, y))
 }
 
 // ndtrSide is y, which is ndtr(-|x|), or 1 less that for positive x.
@@ -73,16 +77,17 @@ func (g *gen) ndtrSide(w int, x, y val) val {
 	return g.blend(w, g.cmpF(w, cmpGT, x, g.konst(w, 0)), g.subF(w, g.num(w, 1), y), y)
 }
 
-// expHalfSquare is exp(-a²/2), with what rounding the square loses, and 0 where a thirtieth of it is.
-func (g *gen) expHalfSquare(f *format, a val) val {
+// expHalfSquare is factor·exp(-a²/2), with what rounding the square loses, as expMinus.
+func (g *gen) expHalfSquare(f *format, a, factor val) val {
 	w := f.w
 	half := g.mulF(w, a, g.num(w, 0.5))
 	square := g.mulF(w, half, a)
 	lost := g.fma(by(w, x64.FMSUB213PS, x64.FMSUB213PD), g.vl(w), half, a, square)
-	return g.expMinus(f, square, lost)
+	return g.expMinus(f, square, lost, factor)
 }
 
-// expMinus is exp(-x) for an x that is the sum of two floats, and not negative, and 0 where a thirtieth of it is.
-func (g *gen) expMinus(f *format, x, rest val) val {
-	return g.expOf(f, g.subF(f.w, g.konst(f.w, 0), x), rest, f.expLow+2)
+// expMinus is factor·exp(-x) for an x that is the sum of two floats, and not negative, and 0 where a thirtieth of the
+// power is: the factor is at most that there.
+func (g *gen) expMinus(f *format, x, rest, factor val) val {
+	return g.expTimes(f, g.subF(f.w, g.konst(f.w, 0), x), rest, factor, f.expLow+2)
 }
