@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"github.com/loris-ml/loris/backend/internal/fuse"
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/graph"
@@ -60,9 +61,14 @@ func (l *lowering) cast(in *graph.Instr, v plan.Value, d ir.DType) plan.Value {
 	if view := v.View.Merge(); view.Transposed() {
 		v = l.Copied(in, v) // by squares: blocks of a line or less would read its elements one at a time
 	}
+	out := l.NewValue(v.Shape.WithDType(d))
+	if l.engine != nil && v.Shape.Numel() > 0 {
+		if k, ok := fuse.Cast(in, d, from, out.Value, v.Value); ok && l.emitKernel(k) {
+			return out
+		}
+	}
 	b := newBlockBuilder(l, v.Shape)
 	b.cur = in
-	out := l.NewValue(v.Shape.WithDType(d))
 	b.apply(castKernel(loop.ComputeDType(from), loop.ComputeDType(d)), arithmeticCost, d, true, []int{b.load(v)}, &out) // stored only, which rounds
 	b.finish(in)
 	return out

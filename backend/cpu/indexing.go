@@ -317,7 +317,7 @@ func selectElements[T strided.Bits](c *call, v plan.Value) {
 	})
 }
 
-// lowerIndexAdd adds bools as integers: the sum is true if it is not 0.
+// lowerIndexAdd adds bools as integers, unless rows of them are combined: the sum is true if it is not 0.
 func lowerIndexAdd(c *call) {
 	if c.addsAsComputed() || c.addsInOrder() {
 		return
@@ -345,6 +345,11 @@ func lowerIndexAdd(c *call) {
 	add := func(c *call) { indexAdds.of(c.Operands[0].DType())(c) }
 	if c.Operands[0].DType() != ir.Bool {
 		widened(add)(c)
+		return
+	}
+	if outer, size, inner := c.rows(); inner > shortRow {
+		v, _ := c.Operand("source")
+		combineRows(c, c.index(), c.dense(v), outer, size, inner, boolCombines[kernels.CombineSum], true, kernels.CombineChained[uint8])
 		return
 	}
 	wide := &call{c.Inner(slices.Clone(c.Operands), []ir.Shape{c.Shapes[0].WithDType(ir.I64)}), c.l}

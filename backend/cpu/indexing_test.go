@@ -45,3 +45,21 @@ func TestFewRowsOfMany(t *testing.T) {
 		sameAsRef(t, New(), text, 1e-6, hashed(800000), []float64{99999, 3, 3, 0, 7}, hashed(40))
 	}
 }
+
+// TestAddsRowsOfBools adds true to what is true, which stays true, as often as it wraps a byte around.
+func TestAddsRowsOfBools(t *testing.T) {
+	n := 300
+	index := make([]float64, n) // all to row 0, but for the last
+	index[n-1] = 2
+	for _, inner := range []int{1, 5, 40} {
+		self, source := make([]float64, 3*inner), make([]float64, n*inner)
+		for i := range source {
+			source[i] = float64(i % inner % 2)
+		}
+		self[inner] = 1
+		sameAsRef(t, New(), fmt.Sprintf(`program @p { %%x = parameter "x" : bool[3,%d]
+			%%i = parameter "i" : i64[%d]
+			%%y = parameter "y" : bool[%d,%d]
+			return index_add(%%x, 0, %%i, %%y) }`, inner, n, n, inner), 0, self, index, source)
+	}
+}

@@ -3,6 +3,7 @@ package fuse
 import (
 	"iter"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
@@ -310,6 +311,18 @@ func move(in *graph.Instr, d ir.DType, dst, src Value) (*Kernel, bool) {
 	return &Kernel{Loop: &w.k, Cost: w.cost, Instrs: []*graph.Instr{in}, Args: []Arg{
 		{DType: d, Buf: src.Buf, View: src.View, Role: Input, ID: NoValue}, {DType: d, Buf: dst.Buf, View: dst.View, Role: Output, ID: NoValue},
 	}}, ok
+}
+
+// Cast returns the kernel by which in converts elements of dtype from in src to those of dtype to in dst, which has the
+// same dimensions; false if kernels can't.
+func Cast(in *graph.Instr, to, from ir.DType, dst, src Value) (*Kernel, bool) {
+	w := &kernelWriter{}
+	w.begin()
+	w.store(1, w.apply(aten.Cast, to, from, []loop.Value{w.load(0, from)}))
+	k := &Kernel{Loop: &w.k, Cost: w.cost, Instrs: []*graph.Instr{in}, Args: []Arg{
+		{DType: from, Buf: src.Buf, View: src.View, Role: Input, ID: NoValue}, {DType: to, Buf: dst.Buf, View: dst.View, Role: Output, ID: NoValue},
+	}}
+	return k, k.layOut(src.View.Dims[:src.View.Rank], [ir.MaxRank]bool{}, new(Slab[int]))
 }
 
 // Fold returns the kernel by which an instruction reduces the rows of src, a matrix of elements of dtype
