@@ -112,9 +112,9 @@ class Call:
         special = spec["op"] in SPECIAL
         if not special and isinstance(args.get("reduction"), str):
             args["reduction"] = REDUCTIONS[args["reduction"]]
-        self.sources = {t.data_ptr() for v in args.values() for t in flat(v) if isinstance(t, torch.Tensor) and t.numel()}
+        self.sources = {t.untyped_storage().data_ptr() for v in args.values() for t in flat(v) if isinstance(t, torch.Tensor) and t.numel()}
         self.cotangents = [self.tensor(t) for t in spec["cotangents"] or []]
-        self.sources |= {t.data_ptr() for t in self.cotangents}
+        self.sources |= {t.untyped_storage().data_ptr() for t in self.cotangents}
         self.fn = self.forward(function(spec["op"]), args)
         self.params = self.wrt
         if mode == "compile":
@@ -123,8 +123,8 @@ class Call:
 
     def forward(self, op, args):
         def contiguous(t):
-            # A view is copied: what it is compared with is a tensor of its own.
-            if isinstance(t, torch.Tensor) and (t._is_view() or not t.is_contiguous() or t.data_ptr() in self.sources):
+            # A view is copied: what it is compared with is a tensor of its own. Results of torch.compile do not say that they are.
+            if isinstance(t, torch.Tensor) and (t._is_view() or not t.is_contiguous() or t.untyped_storage().data_ptr() in self.sources):
                 return t.clone(memory_format=torch.contiguous_format)
             return t
 
