@@ -42,7 +42,7 @@ func (g *gen) atan32(x val) val {
 	look := g.coefficients("atan", atanNear[:], i)
 	c := look(0)
 	q := g.nearQuotient(w, g.subF(w, a, c), g.mulAdd(w, c, a, g.num(w, 1)))
-	z := g.mulF(w, q, q)
+	z := g.squared(w, q)
 	y := g.mulAdd(w, g.poly(w, z, atanP32), g.mulF(w, z, q), q)
 	return g.signedAs(w, g.addF(w, look(1), y), x)
 }
@@ -97,7 +97,7 @@ func (g *gen) arc(f *arcsine, large, a, x, sign, from val) val {
 	s, rest := g.root(w, square, sign)
 	s = g.blend(w, large, s, x)
 	rest = g.blend(w, large, rest, g.konst(w, 0))
-	z := g.blend(w, large, g.mulF(w, square, g.num(w, 0.25)), g.mulF(w, a, a))
+	z := g.blend(w, large, g.mulF(w, square, g.num(w, 0.25)), g.squared(w, a))
 	rest = g.subMul(w, rest, from, g.num(w, f.rest))
 	tail := g.mulAdd(w, g.poly(w, z, f.p), g.mulF(w, z, s), rest)
 	return g.subF(w, g.subF(w, from, s), tail)

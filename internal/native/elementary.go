@@ -163,7 +163,16 @@ func (g *gen) reduced(f *format, x val) (k, r, t val) {
 // expm1Small is eʳ - 1 for |r| ≤ ln 2 / 2, by the polynomial for what remains.
 func (g *gen) expm1Small(f *format, r val, q0 []float64) val {
 	q := g.poly(f.w, r, q0)
-	return g.mulAdd(f.w, q, g.mulF(f.w, r, r), r)
+	return g.mulAdd(f.w, g.mulF(f.w, q, r), r, r) // the square of a small r would be subnormal
+}
+
+// squared is x² for polynomials that end in 1: of f32 with a number added that these do not show. Of a small x the square
+// and its products with x would be subnormal, which takes Intel's processors a hundred cycles.
+func (g *gen) squared(w int, x val) val {
+	if w == 4 {
+		return g.mulAdd(w, x, x, g.num(w, 0x1p-40))
+	}
+	return g.mulF(w, x, x)
 }
 
 // scaled is p·2ᵏ in the lanes that above returned, and 0 in the others; in all if these are none. It is rounded once, also

@@ -102,7 +102,7 @@ func (g *gen) inQuadrant32(s, c, q val) val {
 func (g *gen) sinCos32(x val) (s, c, q val) {
 	const w = 4
 	a := g.angle32(x)
-	z := g.mulF(w, a.r, a.r)
+	z := g.squared(w, a.r)
 	// The sine is r - (r·z·P + rest), in this order to keep -0.
 	s = g.subF(w, a.r, g.mulAdd(w, g.poly(w, z, sinP32), g.mulF(w, z, a.r), a.rest))
 	c = g.poly(w, z, cosP32)
