@@ -143,6 +143,7 @@ var allowed = map[string][]string{
 	"internal/kernels/conv":      {"internal/kernels", "internal/parallel"},
 	"internal/kernels/attention": {"internal/kernels", "internal/parallel"},
 	"internal/kernels/rnn":       {"internal/kernels", "internal/parallel"},
+	"internal/kernels/sample":    {"internal/isa", "internal/kernels"},
 	"internal/kernels/pool":      {"internal/kernels", "internal/parallel", "internal/strided"},
 	"internal/kernels/quant":     {"internal/kernels", "internal/parallel"},
 }

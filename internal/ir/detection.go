@@ -166,7 +166,7 @@ func regionBins(b *Builder, a Args, most int, mode string) []Value {
 	tall := func(v Value) Value { return spread(v, k, height, 1, ys.samples, 1) }
 	broad := func(v Value) Value { return spread(v, k, 1, width, 1, xs.samples) }
 	used := b.logicalAnd(tall(ys.used), broad(xs.used))
-	s := gridSampler{Builder: b, n: 2, join: b.Add}
+	s := gridSampler{Builder: b, n: 2, join: b.Add, places: I64}
 	if mode == "max" {
 		s.join = b.maximum
 	}
@@ -258,7 +258,7 @@ func decomposeDeformConv(b *Builder, a Args) []Value {
 	dims := []int{g.batch, g.parts, g.kernel[0], g.kernel[1], g.out[0], g.out[1]}
 	places := g.batch * g.parts * taps * outs
 	offsets := b.Reshape(b.widen(a.Tensor("offset")), g.batch, g.parts, g.kernel[0], g.kernel[1], 2, g.out[0], g.out[1])
-	s := gridSampler{Builder: b, n: 2, join: b.Add}
+	s := gridSampler{Builder: b, n: 2, join: b.Add, places: I64}
 	axes := make([][]gridTap, 2)
 	for i := range 2 { // where the taps of an output lie, before they are moved
 		shape := []int{1, 1, 1, 1, 1, 1}

@@ -58,6 +58,7 @@ type gridSampler struct {
 	n, mode, padding int
 	align            bool
 	join             func(x, y Value) Value // takes what the taps read together
+	places           DType                  // what pixels are counted in
 }
 
 func gridSample(b *Builder, a Args, n, mode, padding int) []Value {
@@ -72,7 +73,6 @@ func gridSample(b *Builder, a Args, n, mode, padding int) []Value {
 	if mode == slices.Index(gridModes, "bicubic") && n != 2 {
 		a.Fail(ErrArg, "bicubic sampling is for 2 spatial dimensions")
 	}
-	s := gridSampler{b, n, mode, padding, a.Bool("align_corners"), b.Add}
 	batch, channels := x.Dim(0), x.Dim(1)
 	size, out := x.Shape().Dims()[2:], grid.Shape().Dims()[1:n+1]
 	_, pixels := planesOf(x, n)
@@ -83,17 +83,64 @@ func gridSample(b *Builder, a Args, n, mode, padding int) []Value {
 	if pixels == 0 {
 		a.Fail(ErrShape, "input must have non-empty spatial dimensions, got %v", x.Shape())
 	}
-	// Pixels become rows of channels, and places a list.
-	rows := b.Reshape(b.Transpose(b.Reshape(b.widen(x), batch, channels, pixels), 1, 2), batch*pixels, channels)
+	s := gridSampler{b, n, mode, padding, a.Bool("align_corners"), b.Add, I32}
+	if pixels > math.MaxInt32 {
+		s.places = I64
+	}
 	flat := b.Reshape(b.widen(grid), places, n)
 	axes := make([][]gridTap, n)
 	for i := range n { // the last axis comes first in the grid
 		axes[i] = s.taps(b.Reshape(b.Slice(flat, 1, n-1-i, n-i, 1), places), size[i])
 	}
-	image := b.Reshape(b.Expand(b.Unsqueeze(b.Mul(b.Iota(batch, I64), b.Const(pixels, I64)), 1), batch, places/max(batch, 1)), places)
-	y := s.sum(rows, size, axes, gridTap{at: b.Full([]int{places}, 0, I64)}, image)
-	y = b.Transpose(b.Reshape(y, batch, places/max(batch, 1), channels), 1, 2)
+	var y Value
+	if s.places == I32 {
+		y = s.sampled(b.Reshape(b.widen(x), batch, channels, pixels), axes, size)
+	} else { // pixels become rows of channels, and places a list
+		rows := b.Reshape(b.Transpose(b.Reshape(b.widen(x), batch, channels, pixels), 1, 2), batch*pixels, channels)
+		image := b.Reshape(b.Expand(b.Unsqueeze(b.Mul(b.Iota(batch, I64), b.Const(pixels, I64)), 1), batch, places/max(batch, 1)), places)
+		y = s.sum(rows, size, axes, gridTap{at: b.Full([]int{places}, 0, I64)}, image)
+		y = b.Transpose(b.Reshape(y, batch, places/max(batch, 1), channels), 1, 2)
+	}
 	return []Value{b.Cast(b.Reshape(y, append([]int{batch, channels}, out...)...), d)}
+}
+
+// sampled is what places read of planes [N, C, pixels], [N, C, places of an image].
+func (s *gridSampler) sampled(planes Value, axes [][]gridTap, size []int) Value {
+	taps := axes[0]
+	for i, axis := range axes[1:] {
+		var all []gridTap
+		for _, t := range taps {
+			for _, next := range axis {
+				all = append(all, s.both(t, next, size[i+1]))
+			}
+		}
+		taps = all
+	}
+	batch, places := planes.Dim(0), taps[0].at.Shape().Numel()
+	ats, weights := make([]Value, len(taps)), make([]Value, len(taps))
+	for i, t := range taps {
+		ats[i] = s.Where(t.inside, t.at, s.Const(-1, I32))
+		weights[i] = t.weight
+		if t.weight.IsNil() {
+			weights[i] = s.Full([]int{places}, 1, planes.DType())
+		}
+	}
+	joined := func(v []Value) Value {
+		return s.Reshape(s.callNamed("stack", []any{v, 0}), len(taps), batch, places/max(batch, 1))
+	}
+	return s.callNamed("_sample_pixels", []any{planes, joined(ats), joined(weights)})
+}
+
+// both is the pixel of two taps, of which next is along an axis of the given size behind those of t.
+func (s *gridSampler) both(t, next gridTap, size int) gridTap {
+	next.at = s.Add(s.Mul(t.at, s.Const(size, s.places)), next.at)
+	if !t.inside.IsNil() {
+		next.inside = s.logicalAnd(t.inside, next.inside)
+	}
+	if !t.weight.IsNil() {
+		next.weight = s.Mul(t.weight, next.weight)
+	}
+	return next
 }
 
 // sum joins what all combinations of the axes' taps read. t combines those of the axes in front.
@@ -108,14 +155,7 @@ func (s *gridSampler) sum(rows Value, size []int, axes [][]gridTap, t gridTap, i
 	}
 	var y Value
 	for i, next := range axes[0] {
-		next.at = s.Add(s.Mul(t.at, s.Const(size[0], I64)), next.at)
-		if !t.inside.IsNil() {
-			next.inside = s.logicalAnd(t.inside, next.inside)
-		}
-		if !t.weight.IsNil() {
-			next.weight = s.Mul(t.weight, next.weight)
-		}
-		part := s.sum(rows, size[1:], axes[1:], next, image)
+		part := s.sum(rows, size[1:], axes[1:], s.both(t, next, size[0]), image)
 		if i > 0 {
 			part = s.join(y, part)
 		}
@@ -151,7 +191,7 @@ func (s *gridSampler) taps(place Value, size int) []gridTap {
 // tap is the pixel at, of size along its axis, of which a place reads weight.
 func (s *gridSampler) tap(at, weight Value, size int) gridTap {
 	inside := s.logicalAnd(s.ge(at, s.Const(0, at.DType())), s.lt(at, s.Const(float64(size), at.DType())))
-	return gridTap{s.Cast(at, I64), weight, inside}
+	return gridTap{s.Cast(at, s.places), weight, inside}
 }
 
 // bilinear returns the two pixels around a coordinate.
