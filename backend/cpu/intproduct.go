@@ -50,15 +50,17 @@ func intMM(c *call) {
 func multiplyWords[X, Y, R igemm.Integer](c *call, kn *igemm.Kernel, p *product, out operand, signed bool) {
 	f := igemm.FormOf[X](kn)
 	sizes := igemm.Product{Form: f, M: p.m, N: p.n, K: p.k, Signed: signed}
-	a, aSize := packWords[X](c, f, p.a, kn.MR, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK, packLeft[X](sizes.Biased()))
-	b, bSize := packWords[Y](c, f, p.b, kn.NR, p.n, p.k, p.bBatch, p.bOnce, p.bCol, p.bK, igemm.Pack[Y])
-	reads := []operand{a, b}
+	left := packing[X](c, f, p.a, kn.MR, p.m, p.k, p.aBatch, p.aOnce, p.aRow, p.aK, packLeft[X](sizes.Biased()))
+	right := packing[Y](c, f, p.b, kn.NR, p.n, p.k, p.bBatch, p.bOnce, p.bCol, p.bK, igemm.Pack[Y])
+	a, b, aSize, bSize := left.dst, right.dst, left.size, right.size
+	written := []operand{a, b}
 	var excess operand
 	excessSize := 0
 	if sizes.Biased() {
-		excess, excessSize = c.excess(kn, sizes, b, bSize, p)
-		reads = append(reads, excess)
+		excess, excessSize = right.withExcess(c, kn, f.Words(p.k))
+		written = append(written, excess)
 	}
+	c.packBoth(left, right, written)
 	if p.aOnce {
 		aSize = 0
 	}
@@ -70,7 +72,7 @@ func multiplyWords[X, Y, R igemm.Integer](c *call, kn *igemm.Kernel, p *product,
 	rowTiles := ceilDiv(rows, tileRows)
 	m, size := c.l.mem, p.m*p.n
 	cost := intMacCost * float64(min(tileRows, rows)*kn.MR*kn.NR*f.Words(p.k))
-	c.emit(p.batch*cols*rowTiles, c.l.grain(cost), []operand{out}, reads, func(lo, hi int) {
+	c.emit(p.batch*cols*rowTiles, c.l.grain(cost), []operand{out}, written, func(lo, hi int) {
 		dst, x, y := elements[R](m, out), elements[uint32](m, a), elements[uint32](m, b)
 		var less []int32
 		if sizes.Biased() {
@@ -91,30 +93,6 @@ func (w *worker) tile() *igemm.Tile {
 	return (*igemm.Tile)(as[int32](w.scratch.bytes(int(unsafe.Sizeof(igemm.Tile{})))))
 }
 
-// excess emits what the bias of the left operand's bytes adds to the sums of each column, and returns the
-// elements of one matrix beside.
-func (c *call) excess(kn *igemm.Kernel, sizes igemm.Product, b operand, bSize int, p *product) (dst operand, size int) {
-	panels, count := ceilDiv(p.n, kn.NR), len(p.bBatch)
-	if p.bOnce {
-		count = 1
-	}
-	size = panels * kn.NR
-	words := sizes.Form.Words(p.k)
-	dst = c.l.bytesTemp(sizeOf[int32](), size*count)
-	m := c.l.mem
-	c.emit(count*panels, c.l.grain(intMacCost*float64(kn.MR*kn.NR*words)), []operand{dst}, []operand{b}, func(lo, hi int) {
-		sums, y := elements[int32](m, dst), elements[uint32](m, b)
-		w := workers.Get().(*worker)
-		defer workers.Put(w)
-		tile := w.tile()
-		for u := lo; u < hi; u++ {
-			i, col := u/panels, u%panels
-			kn.Excess(tile, sums[i*size:], y[i*bSize:], words, col, col+1)
-		}
-	})
-	return dst, size
-}
-
 // packer packs panels of an operand in a form.
 type packer[T igemm.Integer] func(f igemm.Form, dst []uint32, src []T, width, n, k, off, step, kStep, lo, hi int)
 
@@ -128,24 +106,56 @@ func packLeft[T igemm.Integer](biased bool) packer[T] {
 	}
 }
 
-// packWords emits the packing of one operand with n rows (or columns) and depth
-// k, and returns the words of one matrix beside.
-func packWords[T igemm.Integer](c *call, f igemm.Form, src, width, n, k int, batch []int, once bool, step, kStep int, pack packer[T]) (dst operand, size int) {
+// packed is an operand that is packed to words, in units of a panel of one of its matrices.
+type packed struct {
+	src, dst    operand
+	n, size     int // rows or columns, and words, of a matrix
+	count, cost int // of units, and in elements of each
+	run         func(lo, hi int)
+}
+
+// packing returns the packing of one operand with n rows (or columns) and depth k.
+func packing[T igemm.Integer](c *call, f igemm.Form, src, width, n, k int, batch []int, once bool, step, kStep int, pack packer[T]) *packed {
 	if once {
 		batch = batch[:1]
 	}
-	size = f.PackedLen(n, k, width)
-	dst = c.l.bytesTemp(sizeOf[uint32](), size*len(batch))
-	panels := ceilDiv(n, width)
-	m := c.l.mem
-	c.emit(len(batch)*panels, c.l.grain(float64(width*k)), []operand{dst}, []operand{{buf: src}}, func(lo, hi int) {
+	panels, size, m := ceilDiv(n, width), f.PackedLen(n, k, width), c.l.mem
+	dst := c.l.bytesTemp(sizeOf[uint32](), size*len(batch))
+	return &packed{operand{buf: src}, dst, n, size, len(batch) * panels, width * k, func(lo, hi int) {
 		to, from := elements[uint32](m, dst), as[T](m.bufs[src])
 		for u := lo; u < hi; u++ {
 			i, panel := u/panels, u%panels
 			pack(f, to[i*size:(i+1)*size], from, width, n, k, batch[i], step, kStep, panel, panel+1)
 		}
-	})
+	}}
+}
+
+// withExcess has units also set what the bias of the left operand's bytes adds to the sums of each column, of panels so
+// many words deep. It returns where, and the elements of one matrix.
+func (p *packed) withExcess(c *call, kn *igemm.Kernel, words int) (dst operand, size int) {
+	panels := ceilDiv(p.n, kn.NR)
+	size = panels * kn.NR
+	dst = c.l.bytesTemp(sizeOf[int32](), size*(p.count/max(panels, 1)))
+	pack, m := p.run, c.l.mem
+	p.run = func(lo, hi int) {
+		sums, y := elements[int32](m, dst), elements[uint32](m, p.dst)
+		for u := lo; u < hi; u++ { // while the panel is in the nearest cache
+			pack(u, u+1)
+			i, col := u/panels, u%panels
+			kn.Excess(sums[i*size:], y[i*p.size:], words, col, col+1)
+		}
+	}
 	return dst, size
+}
+
+// packBoth emits the packing of both operands, as one step since each is short.
+func (c *call) packBoth(left, right *packed, written []operand) {
+	n := left.count + right.count
+	cost := float64(left.count*left.cost+right.count*right.cost) / float64(max(n, 1))
+	c.emit(n, c.l.grain(cost), written, []operand{left.src, right.src}, func(lo, hi int) {
+		left.run(min(lo, left.count), min(hi, left.count))
+		right.run(max(lo, left.count)-left.count, max(hi, left.count)-left.count)
+	})
 }
 
 func ceilDiv(n, d int) int { return (n + d - 1) / d }

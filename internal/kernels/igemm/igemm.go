@@ -9,7 +9,7 @@ package igemm
 
 import (
 	"crypto/subtle"
-	"encoding/binary"
+	"sync"
 	"unsafe"
 
 	"github.com/loris-ml/loris/internal/kernels/gemm"
@@ -27,12 +27,16 @@ type Kernel struct {
 	// quads is nil if there is none. Bytes of its left words have no sign, those of
 	// its right ones have.
 	whole, pairs, quads func(depth int, a, b *uint32, c *int32)
+	// quadsHalf is quads of the left half of the columns, and biasSums sets the sums of a panel's columns to what a left
+	// operand of words bias makes of them. They are there where quads is.
+	quadsHalf func(depth int, a, b *uint32, c *int32)
+	biasSums  func(depth int, bias uint32, b *uint32, sums *int32)
 	// difference sets rows of dst, stride elements apart, to those of a tile less a row, so many vectors
 	// of 8 elements of each; nil if there is none. The tile has 32 columns.
 	difference func(dst *int32, stride int, tile, less *int32, rows, vectors int)
 	// fours packs n groups of four rows of 32 bytes, step bytes apart, into words; nil if there is none. The words of
-	// a group begin by bytes behind those of the one before.
-	fours func(dst *uint32, by int, src *byte, step, n int)
+	// a group begin by bytes behind those of the one before. fewFours packs rows of 16 bytes.
+	fours, fewFours func(dst *uint32, by int, src *byte, step, n int)
 }
 
 // Form is how many elements a word has.
@@ -167,7 +171,7 @@ func portableTile(depth int, a, b *uint32, c *int32, product func(x, y uint32) i
 
 // Pack packs panels lo..hi-1 of an operand with n rows (for panels of MR; columns
 // for NR) and depth k: element (i, p) is src[off+i·step+p·kStep]. What a panel
-// has beyond n and k is zero. dst is the whole packed operand.
+// has beyond k is zero, and beyond n zero or anything that is in src. dst is the whole packed operand.
 func Pack[T Integer](f Form, dst []uint32, src []T, width, n, k, off, step, kStep, lo, hi int) {
 	pack(f, dst, src, width, n, k, off, step, kStep, lo, hi, 0)
 }
@@ -224,11 +228,8 @@ func packQuads[T Integer](out []uint32, src []T, width, rows, k, base, step, kSt
 	}
 	switch {
 	case step == 1:
-		first := 0
-		if rows == width {
-			first = packFours(out, src[base:], width, k/4, kStep)
-			flipWords(out[:first*width], flip)
-		}
+		first := packFours(out, src[base:], width, k/4, kStep)
+		flipWords(out[:first*width], flip)
 		for p := first; p < k/4; p++ {
 			at := base + 4*p*kStep
 			x, y, z, w := src[at:][:rows], src[at+kStep:][:rows], src[at+2*kStep:][:rows], src[at+3*kStep:][:rows]
@@ -241,17 +242,7 @@ func packQuads[T Integer](out []uint32, src []T, width, rows, k, base, step, kSt
 		from := unsafe.Slice((*byte)(unsafe.Pointer(&src[base])), (rows-1)*step+k/4*4)
 		transposeWords(out, width, from, step/4, rows, k/4, flip)
 	case kStep == 1 && k >= 4 && unsafe.Sizeof(src[0]) == 1:
-		for i := range rows {
-			from := unsafe.Slice((*byte)(unsafe.Pointer(&src[base+i*step:][:k][0])), k)
-			if i%2 == 0 && i+1 < rows {
-				next := unsafe.Slice((*byte)(unsafe.Pointer(&src[base+(i+1)*step:][:k][0])), k)
-				packTwo(out[i:], from, next, width, flip)
-			} else if i%2 == 0 {
-				for at := i; len(from) >= 4; from, at = from[4:], at+width {
-					out[at] = binary.LittleEndian.Uint32(from) ^ flip
-				}
-			}
-		}
+		packApart(out, unsafe.Slice((*byte)(unsafe.Pointer(&src[base])), (rows-1)*step+k/4*4), width, rows, k/4, step, flip)
 	default:
 		for i := range rows {
 			at := base + i*step
@@ -261,7 +252,17 @@ func packQuads[T Integer](out []uint32, src []T, width, rows, k, base, step, kSt
 			}
 		}
 	}
-	if k%4 != 0 {
+	if k%4 != 0 && step == 1 {
+		words := out[k/4*width:][:rows]
+		for i := range words {
+			words[i] = flip
+		}
+		for q := range k % 4 {
+			for i, v := range src[base+(k/4*4+q)*kStep:][:rows] {
+				words[i] ^= uint32(uint8(v)) << (8 * q)
+			}
+		}
+	} else if k%4 != 0 {
 		for i := range rows {
 			var last [4]T
 			for q := range k % 4 {
@@ -272,20 +273,23 @@ func packQuads[T Integer](out []uint32, src []T, width, rows, k, base, step, kSt
 	}
 }
 
-// packTwo packs two rows of equally many bytes into words that adjoin.
-func packTwo(out []uint32, x, y []byte, width int, flip uint32) {
-	const low = 1<<32 - 1
-	both := uint64(flip)<<32 | uint64(flip)
-	p, at := 0, 0
-	for ; p+8 <= len(x) && p+8 <= len(y); p, at = p+8, at+2*width {
-		a, b := binary.LittleEndian.Uint64(x[p:p+8]), binary.LittleEndian.Uint64(y[p:p+8])
-		first, second := (a&low|b<<32)^both, (a>>32|b&^low)^both
-		to, then := (*[2]uint32)(out[at:at+2]), (*[2]uint32)(out[at+width:at+width+2])
-		to[0], to[1] = uint32(first), uint32(first>>32)
-		then[0], then[1] = uint32(second), uint32(second>>32)
-	}
-	if p+4 <= len(x) && p+4 <= len(y) {
-		out[at], out[at+1] = binary.LittleEndian.Uint32(x[p:p+4])^flip, binary.LittleEndian.Uint32(y[p:p+4])^flip
+// rooms has memory for the part that packApart copies, of so many words of each row.
+var rooms = sync.Pool{New: func() any { return new([maxCols * copiedWords]uint32) }}
+
+const copiedWords = 64
+
+// packApart packs rows of so many whole words that are any number of bytes apart, from a copy of a part of each.
+func packApart(out []uint32, src []byte, width, rows, words, step int, flip uint32) {
+	const part = copiedWords
+	room := rooms.Get().(*[maxCols * part]uint32)
+	defer rooms.Put(room)
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&room[0])), 4*len(room))
+	for at := 0; at < words; at += part {
+		n := min(part, words-at)
+		for i := range rows {
+			copy(bytes[4*part*i:][:4*n], src[i*step+4*at:])
+		}
+		transposeWords(out[at*width:], width, bytes[:4*part*(rows-1)+4*n], part, rows, n, flip)
 	}
 }
 
@@ -308,21 +312,25 @@ func flipWords(out []uint32, flip uint32) {
 	}
 }
 
-// packFours packs groups of four rows of so many bytes, step apart, by vectors, which are of 32 bytes: what they store
+// packFours packs groups of four rows of so many bytes, step apart, by vectors, which are of 16 or 32 bytes: what they store
 // beyond a group is overwritten by the next ones. It returns how many groups it packs, from the first on.
 func packFours[T Integer](out []uint32, src []T, width, groups, step int) int {
-	if loops.fours == nil || unsafe.Sizeof(src[0]) != 1 || width > 32 {
+	pack, bytes := loops.fours, 32
+	if width <= 16 {
+		pack, bytes = loops.fewFours, 16
+	}
+	if pack == nil || unsafe.Sizeof(src[0]) != 1 || width > bytes || len(src) < bytes {
 		return 0
 	}
-	n := groups - (31 / width)
-	if inside := (len(src) - 32) / step; inside < 4*n-1 {
+	n := groups - ((bytes - 1) / width)
+	if inside := (len(src) - bytes) / step; inside < 4*n-1 {
 		n = (inside + 1) / 4
 	}
-	if n < 1 || len(src) < 32 {
+	if n < 1 {
 		return 0
 	}
-	_, _ = src[(4*n-1)*step+31], out[(n-1)*width+31]
-	loops.fours(&out[0], 4*width, (*byte)(unsafe.Pointer(&src[0])), step, n)
+	_, _ = src[(4*n-1)*step+bytes-1], out[(n-1)*width+bytes-1]
+	pack(&out[0], 4*width, (*byte)(unsafe.Pointer(&src[0])), step, n)
 	return n
 }
 
@@ -371,12 +379,15 @@ func (p Product) Biased() bool { return p.Signed && p.Form == Quads }
 func Mul[R Integer](kn *Kernel, p Product, tile *Tile, c []R, a, b []uint32, excess []int32, rowLo, rowHi, colLo, colHi int) {
 	less := none[:kn.NR]
 	words := p.Form.Words(p.K)
-	f := kn.tile(p.Form)
+	var f func(depth int, a, b *uint32, c *int32)
 	clear(tile[:]) // what sums of nothing are
 	biased := p.Biased()
 	for col := colLo; col < colHi; col++ {
 		pb := b[col*kn.NR*words:][:kn.NR*words]
 		cols := min(kn.NR, p.N-col*kn.NR)
+		if f = kn.tile(p.Form); p.Form == Quads && cols <= kn.NR/2 {
+			f = kn.quadsHalf
+		}
 		if biased {
 			less = excess[col*kn.NR:][:kn.NR]
 		}
@@ -421,20 +432,13 @@ var biased = func() (words [maxTile]uint32) {
 var none [maxCols]int32
 
 // Excess sets the elements of sums for column panels colLo..colHi-1 of a packed right operand of Quads, so many
-// words deep, to what the bias of the left bytes adds to the sums of each column: the panel's product with a
-// left one of biases. There is an element for each column of a panel.
-// The tile is memory for sums.
-func (kn *Kernel) Excess(tile *Tile, sums []int32, right []uint32, words, colLo, colHi int) {
+// words deep, to what the bias of the left bytes adds to the sums of each column. There is an element for each column
+// of a panel.
+func (kn *Kernel) Excess(sums []int32, right []uint32, words, colLo, colHi int) {
 	for col := colLo; col < colHi; col++ {
 		to, panel := sums[col*kn.NR:][:kn.NR], right[col*kn.NR*words:][:kn.NR*words]
-		clear(to)
-		for most := len(biased) / kn.MR * kn.NR; len(panel) > 0; {
-			n := min(most, len(panel))
-			kn.quads(n/kn.NR, &biased[0], &panel[0], &tile[0])
-			for j, v := range tile[:kn.NR] {
-				to[j] += v
-			}
-			panel = panel[n:]
+		if clear(to); words > 0 {
+			kn.biasSums(words, bias, &panel[0], &to[0])
 		}
 	}
 }

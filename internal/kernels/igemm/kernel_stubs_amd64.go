@@ -14,6 +14,16 @@ func pairsVNNI(depth int, a *uint32, b *uint32, c *int32)
 //go:noescape
 func quadsVNNI(depth int, a *uint32, b *uint32, c *int32)
 
+// quadsHalfVNNI sets the left half of the 12×32 tile c to the product of two panels whose words are four bytes, those of the right one signed.
+//
+//go:noescape
+func quadsHalfVNNI(depth int, a *uint32, b *uint32, c *int32)
+
+// biasSumsVNNI sets 32 sums to the products of bias, a left word, and the words of each column of a panel.
+//
+//go:noescape
+func biasSumsVNNI(depth int, bias uint32, b *uint32, sums *int32)
+
 // pairsAVX512 sets the 12×32 tile c to the product of two panels whose words are pairs of 16-bit numbers.
 //
 //go:noescape
@@ -55,3 +65,8 @@ func differenceAVX2(dst *int32, stride int, tile *int32, less *int32, rows int, 
 //
 //go:noescape
 func foursAVX2(dst *uint32, by int, src *byte, step int, n int)
+
+// fewFoursAVX2 is foursAVX2 of rows of 16 bytes.
+//
+//go:noescape
+func fewFoursAVX2(dst *uint32, by int, src *byte, step int, n int)

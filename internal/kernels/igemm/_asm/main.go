@@ -38,22 +38,30 @@ const (
 
 var whats = map[string]string{whole: "numbers", pairs: "pairs of 16-bit numbers", quads: "four bytes, those of the right one signed"}
 
-// tile writes a tile of such words.
-func (s *isa) tile(words string) {
-	name, what := words+s.suffix, whats[words]
+// tile writes a tile of such words: all its columns, or with half those of the first vector of each row.
+func (s *isa) tile(words string, half bool) {
+	name, what, vectors := words+s.suffix, whats[words], 2
+	if half {
+		name, vectors = words+"Half"+s.suffix, 1
+	}
 	TEXT(name, NOSPLIT, "func(depth int, a, b *uint32, c *int32)")
-	Doc(fmt.Sprintf("%s sets the %d×%d tile c to the product of two panels whose words are %s.", name, s.rows, s.bytes/2, what))
+	part := ""
+	if half {
+		part = "left half of the "
+	}
+	Doc(fmt.Sprintf("%s sets the %s%d×%d tile c to the product of two panels whose words are %s.", name, part, s.rows, s.bytes/2, what))
 	Pragma("noescape")
 	depth, a, b := Load(Param("depth"), GP64()), Load(Param("a"), GP64()), Load(Param("b"), GP64())
-	acc := make([][2]reg.VecVirtual, s.rows)
+	acc := make([][]reg.VecVirtual, s.rows)
 	for i := range acc {
+		acc[i] = make([]reg.VecVirtual, vectors)
 		for j := range acc[i] {
 			acc[i][j] = s.vec()
 			s.zero(acc[i][j])
 		}
 	}
 	Label("word")
-	var right [2]reg.VecVirtual
+	right := make([]reg.VecVirtual, vectors)
 	for j := range right {
 		right[j] = s.vec()
 		s.load(Mem{Base: b.(reg.Register), Disp: j * s.bytes}, right[j])
@@ -174,12 +182,14 @@ func (s *isa) load(m, v Op) {
 func main() {
 	ConstraintExpr("amd64,!noasm")
 	for _, s := range isas {
-		s.tile(pairs)
+		s.tile(pairs, false)
 		if s.pairs == nil {
-			s.tile(whole)
+			s.tile(whole, false)
 		}
 		if s.quads != nil {
-			s.tile(quads)
+			s.tile(quads, false)
+			s.tile(quads, true)
+			s.biasSums()
 		}
 		if s.suffix != "VNNI" {
 			s.long()
@@ -187,7 +197,48 @@ func main() {
 	}
 	difference()
 	fours()
+	fewFours()
 	Generate()
+}
+
+// biasSums writes what the bias of left bytes adds to the sums of the columns of a panel. Two words are taken at once, since
+// sums wait for those before.
+func (s *isa) biasSums() {
+	TEXT("biasSums"+s.suffix, NOSPLIT, "func(depth int, bias uint32, b *uint32, sums *int32)")
+	Doc(fmt.Sprintf("biasSums%s sets %d sums to the products of bias, a left word, and the words of each column of a panel.", s.suffix, s.bytes/2))
+	Pragma("noescape")
+	depth, b, sums := Load(Param("depth"), GP64()), Load(Param("b"), GP64()), Load(Param("sums"), GP64())
+	bias := s.vec()
+	VPBROADCASTD(Load(Param("bias"), GP32()), bias)
+	var acc [4]reg.VecVirtual
+	for i := range acc {
+		acc[i] = s.vec()
+		s.zero(acc[i])
+	}
+	add := func(n int) {
+		for i := range acc[:n] {
+			v := s.vec()
+			s.load(Mem{Base: b.(reg.Register), Disp: i * s.bytes}, v)
+			s.quads(bias, v, acc[i])
+		}
+		ADDQ(U32(uint32(n*s.bytes)), b)
+	}
+	Label("words")
+	SUBQ(Imm(2), depth)
+	JL(LabelRef("last"))
+	add(4)
+	JMP(LabelRef("words"))
+	Label("last")
+	CMPQ(depth, I8(-1))
+	JNE(LabelRef("end"))
+	add(2)
+	Label("end")
+	for i := range 2 {
+		VPADDD(acc[i+2], acc[i], acc[i])
+		s.store(acc[i], Mem{Base: sums.(reg.Register), Disp: i * s.bytes})
+	}
+	VZEROUPPER()
+	RET()
 }
 
 // difference writes the rows of a tile less one row, which is how sums lose what their bias added.
@@ -250,6 +301,38 @@ func fours() {
 			v := YMM()
 			VPERM2I128(Imm(choice), quarters[2*i+1], quarters[2*i], v)
 			VMOVDQU(v, Mem{Base: dst.(reg.Register), Disp: 64*half + 32*i})
+		}
+	}
+	ADDQ(by, dst)
+	DECQ(n)
+	JNZ(LabelRef("group"))
+	VZEROUPPER()
+	RET()
+}
+
+// fewFours writes fours for panels of few columns, half of which vectors of 32 bytes would pack for nothing.
+func fewFours() {
+	TEXT("fewFoursAVX2", NOSPLIT, "func(dst *uint32, by int, src *byte, step, n int)")
+	Doc("fewFoursAVX2 is foursAVX2 of rows of 16 bytes.")
+	Pragma("noescape")
+	dst, by, src, step, n := Load(Param("dst"), GP64()), Load(Param("by"), GP64()), Load(Param("src"), GP64()), Load(Param("step"), GP64()), Load(Param("n"), GP64())
+	Label("group")
+	var row [4]reg.VecVirtual
+	for i := range row {
+		row[i] = XMM()
+		VMOVDQU(Mem{Base: src.(reg.Register)}, row[i])
+		ADDQ(step, src)
+	}
+	at := 0
+	for _, bytes := range []func(...Op){VPUNPCKLBW, VPUNPCKHBW} {
+		first, second := XMM(), XMM()
+		bytes(row[1], row[0], first)
+		bytes(row[3], row[2], second)
+		for _, words := range []func(...Op){VPUNPCKLWD, VPUNPCKHWD} {
+			v := XMM()
+			words(second, first, v)
+			VMOVDQU(v, Mem{Base: dst.(reg.Register), Disp: at})
+			at += 16
 		}
 	}
 	ADDQ(by, dst)
