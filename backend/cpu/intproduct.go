@@ -60,19 +60,25 @@ func multiplyWords[X, Y, R igemm.Integer](c *call, kn *igemm.Kernel, p *product,
 		excess, excessSize = right.withExcess(c, kn, f.Words(p.k))
 		written = append(written, excess)
 	}
-	c.packBoth(left, right, written)
+	rows, cols := ceilDiv(p.m, kn.MR), ceilDiv(p.n, kn.NR)
+	rowTiles := ceilDiv(rows, tileRows)
+	// A unit is some panels of rows by one of columns, which it packs itself if no other unit reads it.
+	writes, reads, alone := []operand{out}, written, rowTiles == 1 && (p.batch == 1 || !p.bOnce)
+	if alone {
+		writes, reads = append(writes, written[1:]...), []operand{a, right.src}
+		c.emit(left.count, c.l.grain(float64(left.cost)), written[:1], []operand{left.src}, left.run)
+	} else {
+		c.packBoth(left, right, written)
+	}
 	if p.aOnce {
 		aSize = 0
 	}
 	if p.bOnce {
 		bSize, excessSize = 0, 0
 	}
-	// A unit is some panels of rows by one of columns.
-	rows, cols := ceilDiv(p.m, kn.MR), ceilDiv(p.n, kn.NR)
-	rowTiles := ceilDiv(rows, tileRows)
 	m, size := c.l.mem, p.m*p.n
 	cost := intMacCost * float64(min(tileRows, rows)*kn.MR*kn.NR*f.Words(p.k))
-	c.emit(p.batch*cols*rowTiles, c.l.grain(cost), []operand{out}, written, func(lo, hi int) {
+	c.emit(p.batch*cols*rowTiles, c.l.grain(cost), writes, reads, func(lo, hi int) {
 		dst, x, y := elements[R](m, out), elements[uint32](m, a), elements[uint32](m, b)
 		var less []int32
 		if sizes.Biased() {
@@ -82,6 +88,9 @@ func multiplyWords[X, Y, R igemm.Integer](c *call, kn *igemm.Kernel, p *product,
 		defer workers.Put(w)
 		tile := w.tile()
 		for u := lo; u < hi; u++ {
+			if alone {
+				right.run(u, u+1)
+			}
 			i, col, row := u/(cols*rowTiles), u/rowTiles%cols, u%rowTiles*tileRows
 			igemm.Mul(kn, sizes, tile, dst[i*size:(i+1)*size], x[i*aSize:], y[i*bSize:], less[i*excessSize:], row, min(row+tileRows, rows), col, col+1)
 		}

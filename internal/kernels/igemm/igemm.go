@@ -27,10 +27,10 @@ type Kernel struct {
 	// quads is nil if there is none. Bytes of its left words have no sign, those of
 	// its right ones have.
 	whole, pairs, quads func(depth int, a, b *uint32, c *int32)
-	// quadsHalf is quads of the left half of the columns, and biasSums sets the sums of a panel's columns to what a left
-	// operand of words bias makes of them. They are there where quads is.
-	quadsHalf func(depth int, a, b *uint32, c *int32)
-	biasSums  func(depth int, bias uint32, b *uint32, sums *int32)
+	// quadsHalf is quads of the left half of the columns, quadsTop that of the first half of the rows, and biasSums sets the
+	// sums of a panel's columns to what a left operand of words bias makes of them. They are there where quads is.
+	quadsHalf, quadsTop func(depth int, a, b *uint32, c *int32)
+	biasSums            func(depth int, bias uint32, b *uint32, sums *int32)
 	// difference sets rows of dst, stride elements apart, to those of a tile less a row, so many vectors
 	// of 8 elements of each; nil if there is none. The tile has 32 columns.
 	difference func(dst *int32, stride int, tile, less *int32, rows, vectors int)
@@ -77,6 +77,17 @@ func (kn *Kernel) tile(f Form) func(depth int, a, b *uint32, c *int32) {
 		return kn.pairs
 	}
 	return kn.quads
+}
+
+// tileOf is tile where so many rows and columns are wanted.
+func (kn *Kernel) tileOf(f Form, rows, cols int) func(depth int, a, b *uint32, c *int32) {
+	switch {
+	case f == Quads && cols <= kn.NR/2:
+		return kn.quadsHalf
+	case f == Quads && rows <= kn.MR/2:
+		return kn.quadsTop
+	}
+	return kn.tile(f)
 }
 
 // maxTile is the most elements of a tile, maxCols its columns at most.
@@ -379,23 +390,19 @@ func (p Product) Biased() bool { return p.Signed && p.Form == Quads }
 func Mul[R Integer](kn *Kernel, p Product, tile *Tile, c []R, a, b []uint32, excess []int32, rowLo, rowHi, colLo, colHi int) {
 	less := none[:kn.NR]
 	words := p.Form.Words(p.K)
-	var f func(depth int, a, b *uint32, c *int32)
 	clear(tile[:]) // what sums of nothing are
 	biased := p.Biased()
 	for col := colLo; col < colHi; col++ {
 		pb := b[col*kn.NR*words:][:kn.NR*words]
 		cols := min(kn.NR, p.N-col*kn.NR)
-		if f = kn.tile(p.Form); p.Form == Quads && cols <= kn.NR/2 {
-			f = kn.quadsHalf
-		}
 		if biased {
 			less = excess[col*kn.NR:][:kn.NR]
 		}
 		for row := rowLo; row < rowHi; row++ {
-			if words > 0 {
-				f(words, &a[row*kn.MR*words:][:kn.MR*words][0], &pb[0], &tile[0])
-			}
 			rows := min(kn.MR, p.M-row*kn.MR)
+			if words > 0 {
+				kn.tileOf(p.Form, rows, cols)(words, &a[row*kn.MR*words:][:kn.MR*words][0], &pb[0], &tile[0])
+			}
 			if out := c[row*kn.MR*p.N+col*kn.NR:]; kn.difference != nil && unsafe.Sizeof(out[0]) == 4 && cols%8 == 0 {
 				_ = out[(rows-1)*p.N+cols-1]
 				kn.difference((*int32)(unsafe.Pointer(&out[0])), p.N, &tile[0], &less[0], rows, cols/8)

@@ -14,7 +14,7 @@ import (
 func natives() []*Kernel {
 	var l []*Kernel
 	if isa.AVX512() && cpu.X86.HasAVX512VNNI {
-		l = append(l, &Kernel{name: "vnni", MR: 12, NR: 32, quads: quadsVNNI, quadsHalf: quadsHalfVNNI, biasSums: biasSumsVNNI, pairs: pairsVNNI, whole: wholeAVX512, difference: differenceAVX2, fours: foursAVX2, fewFours: fewFoursAVX2})
+		l = append(l, &Kernel{name: "vnni", MR: 12, NR: 32, quads: quadsVNNI, quadsHalf: quadsHalfVNNI, quadsTop: quadsTopVNNI, biasSums: biasSumsVNNI, pairs: pairsVNNI, whole: wholeAVX512, difference: differenceAVX2, fours: foursAVX2, fewFours: fewFoursAVX2})
 	}
 	if isa.AVX512() {
 		l = append(l, &Kernel{name: "avx512", MR: 12, NR: 32, pairs: pairsAVX512, whole: wholeAVX512, difference: differenceAVX2, fours: foursAVX2, fewFours: fewFoursAVX2})

@@ -14,10 +14,15 @@ func pairsVNNI(depth int, a *uint32, b *uint32, c *int32)
 //go:noescape
 func quadsVNNI(depth int, a *uint32, b *uint32, c *int32)
 
-// quadsHalfVNNI sets the left half of the 12×32 tile c to the product of two panels whose words are four bytes, those of the right one signed.
+// quadsHalfVNNI sets the first 12 rows and 16 columns of the 12×32 tile c to the product of two panels whose words are four bytes, those of the right one signed.
 //
 //go:noescape
 func quadsHalfVNNI(depth int, a *uint32, b *uint32, c *int32)
+
+// quadsTopVNNI sets the first 6 rows and 32 columns of the 12×32 tile c to the product of two panels whose words are four bytes, those of the right one signed.
+//
+//go:noescape
+func quadsTopVNNI(depth int, a *uint32, b *uint32, c *int32)
 
 // biasSumsVNNI sets 32 sums to the products of bias, a left word, and the words of each column of a panel.
 //

@@ -38,21 +38,18 @@ const (
 
 var whats = map[string]string{whole: "numbers", pairs: "pairs of 16-bit numbers", quads: "four bytes, those of the right one signed"}
 
-// tile writes a tile of such words: all its columns, or with half those of the first vector of each row.
-func (s *isa) tile(words string, half bool) {
-	name, what, vectors := words+s.suffix, whats[words], 2
-	if half {
-		name, vectors = words+"Half"+s.suffix, 1
-	}
+// tile writes a tile of such words: all of it, or a part with so many rows and vectors of each.
+func (s *isa) tile(words, part string, rows, vectors int) {
+	name, what := words+part+s.suffix, whats[words]
 	TEXT(name, NOSPLIT, "func(depth int, a, b *uint32, c *int32)")
-	part := ""
-	if half {
-		part = "left half of the "
+	size := fmt.Sprintf("%d×%d tile c", s.rows, s.bytes/2)
+	if part != "" {
+		size = fmt.Sprintf("first %d rows and %d columns of the %s", rows, vectors*s.bytes/4, size)
 	}
-	Doc(fmt.Sprintf("%s sets the %s%d×%d tile c to the product of two panels whose words are %s.", name, part, s.rows, s.bytes/2, what))
+	Doc(fmt.Sprintf("%s sets the %s to the product of two panels whose words are %s.", name, size, what))
 	Pragma("noescape")
 	depth, a, b := Load(Param("depth"), GP64()), Load(Param("a"), GP64()), Load(Param("b"), GP64())
-	acc := make([][]reg.VecVirtual, s.rows)
+	acc := make([][]reg.VecVirtual, rows)
 	for i := range acc {
 		acc[i] = make([]reg.VecVirtual, vectors)
 		for j := range acc[i] {
@@ -182,13 +179,14 @@ func (s *isa) load(m, v Op) {
 func main() {
 	ConstraintExpr("amd64,!noasm")
 	for _, s := range isas {
-		s.tile(pairs, false)
+		s.tile(pairs, "", s.rows, 2)
 		if s.pairs == nil {
-			s.tile(whole, false)
+			s.tile(whole, "", s.rows, 2)
 		}
 		if s.quads != nil {
-			s.tile(quads, false)
-			s.tile(quads, true)
+			s.tile(quads, "", s.rows, 2)
+			s.tile(quads, "Half", s.rows, 1)
+			s.tile(quads, "Top", s.rows/2, 2)
 			s.biasSums()
 		}
 		if s.suffix != "VNNI" {
