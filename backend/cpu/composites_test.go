@@ -37,6 +37,18 @@ func TestComposites(t *testing.T) {
 			%f = parameter "f" : f16[6,3]
 			return col2im(%x, [4,7], [3,2], [1,3], [1,0], [1,1]), col2im(%y, [5,4], [3], [1], [1], [2]), col2im(%h, [3,4], [2], [1], [0,1], [1]), col2im(%f, [4,1], [2,1], [1], [0], [1])
 		}`, 1e-6, [][]float64{hashed(384), hashed(108), hashed(40), hashed(18)}},
+		{"means of windows, and their gradients", `program @p {
+			%x = parameter "x" : f32[3,47,5]
+			%y = parameter "y" : f64[2,200]
+			%h = parameter "h" : bf16[4,3,13]
+			%a = _adaptive_mean(%x, 1, 9)
+			%b = _adaptive_mean(permute(%x, [2,0,1]), 2, 12)
+			%c = _adaptive_mean(%y, -1, 3)
+			%d = _adaptive_mean(%h, 1, 7)
+			%e = _adaptive_mean(%x, 2, 5)
+			return %a, %b, %c, %d, %e, _adaptive_mean_backward(%a, 1, 47), _adaptive_mean_backward(%b, 2, 47), _adaptive_mean_backward(%c, 1, 200),
+				_adaptive_mean_backward(%d, 1, 3), _adaptive_mean_backward(%x, 0, 1), _adaptive_mean_backward(slice(%x, 2, 0, 0), 1, 60)
+		}`, 1e-6, [][]float64{hashed(705), hashed(400), hashed(156)}},
 		{"products of others", `program @p {
 			%x = parameter "x" : f32[3,11]
 			%y = parameter "y" : f64[2,8]

@@ -36,6 +36,8 @@ var (
 	AdaptiveMaxPool1d     = op("adaptive_max_pool1d")
 	AdaptiveMaxPool2d     = op("adaptive_max_pool2d")
 	AdaptiveMaxPool3d     = op("adaptive_max_pool3d")
+	AdaptiveMean          = op("_adaptive_mean")
+	AdaptiveMeanBackward  = op("_adaptive_mean_backward")
 	FractionalMaxPool2d   = op("fractional_max_pool2d")
 	FractionalMaxPool3d   = op("fractional_max_pool3d")
 	Col2im                = op("col2im")

@@ -23,7 +23,7 @@ func init() {
 		})
 		register(fmt.Sprintf("adaptive_avg_pool%dd(Tensor self, int[] output_size) -> Tensor", n), Spec{
 			Doc:      fmt.Sprintf("Mean over windows that split the last %d dimensions of self [N, C, …] or [C, …], of a floating dtype, into output_size parts as evenly as can be. As torch.nn.functional.adaptive_avg_pool%dd.", n, n),
-			Category: Neural, Decompose: func(b *Builder, a Args) []Value { return adaptiveAvgPoolND(b, a, n) },
+			Category: Neural, Decompose: func(b *Builder, a Args) []Value { return adaptiveAvgPoolND(b, a, n) }, VJP: vjpAdaptiveAvg(n),
 		})
 	}
 }
@@ -181,93 +181,4 @@ func (p *Pool) counts(b *Builder, i int, include bool) Value {
 		return b.Sub(b.minimum(end, c(p.InDims[i]+p.Padding[i])), start)
 	}
 	return b.Sub(b.minimum(end, c(p.InDims[i])), b.maximum(start, c(0)))
-}
-
-func adaptiveAvgPoolND(b *Builder, a Args, n int) []Value {
-	requirePoolRank(a, n)
-	if d := a.In[0].DType(); !d.IsFloat() {
-		a.Fail(ErrDType, "not defined for %v operands", d)
-	}
-	out := spread(a, "output_size", n)
-	x := b.widen(a.In[0])
-	lead := x.Rank() - n
-	for i, o := range out {
-		in := x.Dim(lead + i)
-		switch {
-		case o < 0 || in == 0:
-			a.Fail(ErrShape, "spatial dimension %d of size %d cannot be pooled to %d", i, in, o)
-		case o == 0:
-			x = b.Slice(x, lead+i, 0, 0, 1)
-		case in%o == 0:
-			x = b.Div(b.sumTile(x, lead+i, o), b.Const(float64(in/o), x.DType()))
-		default:
-			x = b.adaptiveMean(x, lead+i, o)
-		}
-	}
-	return []Value{b.Cast(x, a.In[0].DType())}
-}
-
-// fewWindows is how many windows are averaged one by one at most.
-const fewWindows = 8
-
-// windowMeans averages o windows of one dimension, as adaptiveMean does, from where each lies.
-func (b *Builder) windowMeans(x Value, dim, o int) Value {
-	n := x.Dim(dim)
-	means := make([]Value, o)
-	for i := range means {
-		from, to := i*n/o, ((i+1)*n+o-1)/o
-		means[i] = b.Mean(b.Slice(x, dim, from, to, 1), []int{dim}, true)
-	}
-	return b.Cat(means, dim)
-}
-
-// adaptiveMean averages o windows of one dimension of size n; window i is [⌊i·n/o⌋, ⌈(i+1)·n/o⌉). Of many it
-// reads windows of the largest length and masks the elements that a shorter one lacks.
-func (b *Builder) adaptiveMean(x Value, dim, o int) Value {
-	n := x.Dim(dim)
-	if o <= fewWindows {
-		return b.windowMeans(x, dim, o)
-	}
-	start, end, longest := b.adaptiveWindows(n, o)
-	at := b.Add(start, b.Iota(longest, I64))
-	dims := x.Shape().Dims()
-	wide := append(append([]int{}, dims[:dim]...), o, longest)
-	x = b.IndexSelect(x, dim, b.Reshape(b.minimum(at, b.Const(n-1, I64)), -1))
-	x = b.Reshape(x, append(wide, dims[dim+1:]...)...)
-	// tail, aligned at the last dimensions, is [o, longest, 1, …].
-	tail := make([]int, len(dims)-dim+1)
-	for j := range tail {
-		tail[j] = 1
-	}
-	tail[0] = o
-	counts := b.Reshape(b.Cast(b.Sub(end, start), x.DType()), tail[:len(tail)-1]...)
-	tail[1] = longest
-	x = b.Where(b.Reshape(b.lt(at, end), tail...), x, b.Const(0.0, x.DType()))
-	return b.Div(b.Sum(x, []int{dim + 1}, false), counts)
-}
-
-func gcd(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
-}
-
-// adaptiveWindows splits n elements into o windows, and returns where each begins and ends,
-// [o, 1], and how long the longest is.
-func (b *Builder) adaptiveWindows(n, o int) (start, end Value, longest int) {
-	// In units of 1/parts windows begin at all places, so one begins just before an element's end.
-	g := gcd(n, o)
-	size, parts := n/g, o/g
-	if longest = size; parts > 1 {
-		longest = 1
-		if size > 1 {
-			longest = 2 + (size-2)/parts
-		}
-	}
-	c := func(n int) Value { return b.Const(n, I64) }
-	i := b.Reshape(b.Iota(o, I64), o, 1)
-	start = b.floorDivide(b.Mul(i, c(n)), c(o))
-	end = b.floorDivide(b.Add(b.Mul(b.Add(i, c(1)), c(n)), c(o-1)), c(o))
-	return start, end, longest
 }
