@@ -65,7 +65,7 @@ func (m *Max[T]) Units() int {
 		b := m.box()
 		planes, depths, rows := m.boxes(&b)
 		return planes * depths * rows
-	case m.inLines():
+	case m.inLines(), m.inParts():
 	case m.separable():
 		bands, _ := m.bands()
 		return n * m.Out[0] * bands
@@ -84,7 +84,7 @@ func (m *Max[T]) grain() int {
 	case m.inBoxes():
 		b := m.box()
 		planes = b.planes * b.depths * b.rows
-	case m.inLines():
+	case m.inLines(), m.inParts():
 	case m.separable():
 		_, planes = m.bands()
 	default:
@@ -120,6 +120,10 @@ func (m *Max[T]) Do(lo, hi int) {
 	}
 	if m.inLines() {
 		m.lines(r, lo, hi)
+		return
+	}
+	if m.inParts() {
+		m.parts(r, lo, hi)
 		return
 	}
 	if m.separable() {

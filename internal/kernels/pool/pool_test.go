@@ -51,6 +51,11 @@ var geometries = []Geometry{
 	{N: 0, C: 4, In: cube(2), Kernel: cube(1), Out: cube(2), Stride: cube(1), Dilation: cube(1)},
 	adaptive(2, 11, [3]int{1, 13, 12}, [3]int{1, 5, 7}),
 	adaptive(1, 9, [3]int{3, 5, 4}, [3]int{2, 5, 9}),
+	// Windows of many elements, by whole rows, depths and columns.
+	adaptive(2, 3, [3]int{1, 37, 23}, [3]int{1, 4, 5}),
+	adaptive(1, 2, [3]int{17, 21, 4}, [3]int{3, 4, 2}),
+	adaptive(2, 2, [3]int{1, 1, 1001}, [3]int{1, 1, 3}),
+	adaptive(1, 2, [3]int{1, 9, 531}, [3]int{1, 2, 4}),
 	// In ceil mode the last window may lie beyond the input's end.
 	{N: 1, C: 8, In: [3]int{1, 1, 5}, Kernel: [3]int{1, 1, 2}, Out: [3]int{1, 1, 3}, Stride: [3]int{1, 1, 2}, Dilation: cube(1)},
 }
