@@ -72,6 +72,10 @@ func TestComposites(t *testing.T) {
 			%i = _stft_frames(%y, %d, 45, 0, true)
 			return view_as_real(%a), view_as_real(%b), view_as_real(%c), view_as_real(%f), view_as_real(%g), view_as_real(%h), view_as_real(%i)
 		}`, 2e-6, [][]float64{hashed(201), hashed(106), hashed(8), hashed(7), hashed(12)}},
+		{"permutations", `program @p {
+			%s = parameter "s" : i64[]
+			return randperm(%s, 3001, 7), randperm(%s, 1, 0), randperm(%s, 0, 0), randperm(%s, 40, 1, f32), randperm(%s, 2500, 2, f64), randperm(%s, 200, 3, bf16), randperm(%s, 300, 4, u8), randperm(%s, 20000, 5, i32)
+		}`, 0, [][]float64{{77}}},
 		{"running minima", `program @p {
 			%x = parameter "x" : bf16[3,5,11]
 			%n = parameter "n" : i32[40]

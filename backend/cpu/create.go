@@ -25,12 +25,15 @@ func init() {
 	lowerings[aten.Uniform] = lowerUniform
 	lowerings[aten.Normal] = widened(lowerNormal)
 	lowerings[aten.Randint] = widened(func(c *call) { randints.of(c.Shapes[0].DType())(c) })
+	composites[aten.Randperm] = true
+	lowerings[aten.Randperm] = widened(func(c *call) { permutes.of(c.Shapes[0].DType())(c) })
 }
 
 var (
 	aranges = numbers(arangeInt[uint8], arangeInt[int8], arangeInt[int16], arangeInt[int32], arangeInt[int64],
 		arangeFloat[float32], arangeFloat[float64])
 	randints = numbers(randint[uint8], randint[int8], randint[int16], randint[int32], randint[int64], randint[float32], randint[float64])
+	permutes = numbers(permute[uint8], permute[int8], permute[int16], permute[int32], permute[int64], permute[float32], permute[float64])
 )
 
 // lowerFull makes a constant of one element and expands it.
@@ -139,5 +142,16 @@ func randint[T kernels.Number](c *call) {
 	m := c.l.mem
 	fill(c, c.result(), 4, []operand{seed}, func(dst []T, lo int) {
 		philox.IntsBelow(dst, uint64(elements[int64](m, seed)[0]), offset, int64(lo), uint64(high-low), low)
+	})
+}
+
+func permute[T kernels.Number](c *call) {
+	seed, offset := c.seed()
+	out, m := c.result(), c.l.mem
+	words, spare := c.l.temp(ir.I64, out.n), c.l.temp(ir.I64, out.n)
+	c.emit(1, 1, []operand{out, words, spare}, []operand{seed}, func(_, _ int) {
+		seed, w := uint64(elements[int64](m, seed)[0]), elements[uint64](m, words)
+		philox.Uint64s(w, seed, offset, 0)
+		kernels.Permute(elements[T](m, out), w, elements[uint64](m, spare), func(i int) uint64 { return philox.Uint64(seed, offset, int64(i)) })
 	})
 }

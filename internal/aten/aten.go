@@ -24,6 +24,7 @@ var (
 	Bincount              = op("bincount")
 	Histc                 = op("histc")
 	NonzeroStatic         = op("nonzero_static")
+	Randperm              = op("randperm")
 	LSTM                  = op("lstm")
 	GRU                   = op("gru")
 	RNNTanh               = op("rnn_tanh")

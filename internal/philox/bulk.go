@@ -58,6 +58,14 @@ func (p *pieces) next() bool {
 // of returns the words of the piece's elements.
 func (p *pieces) of() []uint64 { return p.words[p.skip:][:p.hi-p.lo] }
 
+// Uint64s sets dst[i] to the uint64 element at start+i.
+func Uint64s(dst []uint64, seed, offset uint64, start int64) {
+	var p pieces
+	for p.start(len(dst), seed, offset, start); p.next(); {
+		copy(dst[p.lo:p.hi], p.of())
+	}
+}
+
 // UniformF64 sets dst[i] to the float64 uniform element at start+i.
 func UniformF64(dst []float64, seed, offset uint64, start int64) {
 	var p pieces

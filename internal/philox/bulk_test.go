@@ -29,9 +29,11 @@ func TestBulk(t *testing.T) {
 
 func checkBulk(t *testing.T, seed, offset uint64, start int64, n int) {
 	uniform, normal, narrow, ints := make([]float64, n+2), make([]float64, n+2), make([]float32, n+2), make([]int64, n+2)
+	words := make([]uint64, n+2)
 	for _, i := range []int{0, n + 1} {
-		uniform[i], normal[i], narrow[i], ints[i] = 7, 7, 7, 7
+		uniform[i], normal[i], narrow[i], ints[i], words[i] = 7, 7, 7, 7, 7
 	}
+	Uint64s(words[1:n+1], seed, offset, start)
 	UniformF64(uniform[1:n+1], seed, offset, start)
 	NormalF64(normal[1:n+1], seed, offset, start)
 	NormalF32(narrow[1:n+1], seed, offset, start)
@@ -40,6 +42,9 @@ func checkBulk(t *testing.T, seed, offset uint64, start int64, n int) {
 		at := start + int64(i)
 		if got, want := uniform[i+1], Float64(seed, offset, at); got != want {
 			t.Fatalf("uniform %d: %v, want %v", i, got, want)
+		}
+		if got, want := words[i+1], Uint64(seed, offset, at); got != want {
+			t.Fatalf("word %d: %v, want %v", i, got, want)
 		}
 		if got, want := ints[i+1], int64(Uint64n(seed, offset, at, 1000003))-5; got != want {
 			t.Fatalf("integer %d: %v, want %v", i, got, want)
@@ -53,7 +58,7 @@ func checkBulk(t *testing.T, seed, offset uint64, start int64, n int) {
 		}
 	}
 	for _, i := range []int{0, n + 1} {
-		if uniform[i] != 7 || normal[i] != 7 || narrow[i] != 7 || ints[i] != 7 {
+		if uniform[i] != 7 || normal[i] != 7 || narrow[i] != 7 || ints[i] != 7 || words[i] != 7 {
 			t.Fatalf("%d elements from %d: their neighbours are written", n, start)
 		}
 	}
