@@ -72,6 +72,30 @@ func TestComposites(t *testing.T) {
 			%i = _stft_frames(%y, %d, 45, 0, true)
 			return view_as_real(%a), view_as_real(%b), view_as_real(%c), view_as_real(%f), view_as_real(%g), view_as_real(%h), view_as_real(%i)
 		}`, 2e-6, [][]float64{hashed(201), hashed(106), hashed(8), hashed(7), hashed(12)}},
+		{"replaced columns", `program @p {
+			%x = parameter "x" : f32[2,101,5]
+			%s = parameter "s" : f32[2,101]
+			%h = parameter "h" : bf16[101,3,2]
+			%t = parameter "t" : bf16[101,2]
+			%rows = slice(%x, 1, 7, 90)
+			%src = slice(%s, 1, 7, 90)
+			%0 = select_scatter(%x, %s, 2, 0)
+			%1 = select_scatter(%x, %s, 2, 3)
+			%2 = select_scatter(%x, exp(%s), 2, 4)
+			%3 = select_scatter(%rows, %src, 2, 1)
+			%4 = select_scatter(exp(%x), %s, 2, 2)
+			%5 = slice_scatter(%x, slice(%x, 2, 0, 2), 2, 2, 4)
+			%6 = select_scatter(%h, %t, 1, 1)
+			%7 = cat([slice(%x, 2, 0, 2), slice(%x, 2, 2, 5)], 2)
+			%8 = cat([slice(%x, 2, 1, 4), slice(%x, 2, 3, 5)], 2)
+			%9 = select_scatter(select(%x, 0, 1), slice(select(%s, 0, 0), 0, 0, 101), 1, 4)
+			return %0, %1, %2, %3, %4, %5, %6, %7, %8, %9
+		}`, 1e-6, [][]float64{hashed(1010), hashed(202), hashed(606), hashed(202)}},
+		{"triangles of wide matrices", `program @p {
+			%x = parameter "x" : f32[2,3,50]
+			%e = exp(%x)
+			return triu(%x), triu(%x, 4), triu(%x, -2), triu(%x, -3), tril(%x), tril(%x, 4), tril(%x, -3), triu(%e, 1), tril(%e, 1), triu(%x, 40), tril(%x, 60)
+		}`, 1e-6, [][]float64{hashed(300)}},
 		{"permutations", `program @p {
 			%s = parameter "s" : i64[]
 			return randperm(%s, 3001, 7), randperm(%s, 1, 0), randperm(%s, 0, 0), randperm(%s, 40, 1, f32), randperm(%s, 2500, 2, f64), randperm(%s, 200, 3, bf16), randperm(%s, 300, 4, u8), randperm(%s, 20000, 5, i32)

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"slices"
+
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/graph"
@@ -105,10 +107,11 @@ type shortMoves struct {
 	parts             []shortMove
 }
 
-// shortMove is one part.
+// shortMove is one part: of views, or of rows that adjoin.
 type shortMove struct {
 	from     int
 	to, view strided.View
+	rows     bool
 }
 
 // togetherBytes is how much of a part is copied before the next part.
@@ -123,20 +126,30 @@ func (l *lowering) moveShort(in *graph.Instr, to, v plan.Value) bool {
 	n := x.Dims[0]
 	g := l.moves
 	if g == nil || g.instr != in || g.step != len(l.steps)-1 || g.to != to.Buf || g.n != n || g.size != v.Size() {
-		g = &shortMoves{instr: in, step: len(l.steps), to: to.Buf, n: n, size: v.Size()}
-		l.moves = g
-		m, f := l.mem, copiers.of(v.DType())
-		l.emit(step{Instr: in, Writes: []int{to.Buf}, Payload: work{n: n, run: func(lo, hi int) { g.run(m, f, lo, hi) }}})
+		g = l.newShortMoves(in, to, n)
 	}
-	g.parts = append(g.parts, shortMove{v.Buf, x, y})
+	g.add(l, shortMove{from: v.Buf, to: x, view: y})
+	return true
+}
+
+// newShortMoves emits a step that copies nothing yet.
+func (l *lowering) newShortMoves(in *graph.Instr, to plan.Value, n int) *shortMoves {
+	g := &shortMoves{instr: in, step: len(l.steps), to: to.Buf, n: n, size: to.Size()}
+	l.moves = g
+	m, f := l.mem, copiers.of(to.DType())
+	l.emit(step{Instr: in, Writes: []int{to.Buf}, Payload: work{n: n, run: func(lo, hi int) { g.run(m, f, lo, hi) }}})
+	return g
+}
+
+func (g *shortMoves) add(l *lowering, part shortMove) {
+	g.parts = append(g.parts, part)
 	s := &l.steps[g.step]
-	s.Reads = append(s.Reads, v.Buf)
+	s.Reads = append(s.Reads, part.from)
 	elements := 0
 	for i := range g.parts {
-		elements += g.parts[i].to.Len() / n
+		elements += g.parts[i].to.Len() / g.n
 	}
 	s.Payload.grain = l.grain(float64(elements) * copyCost)
-	return true
 }
 
 func (g *shortMoves) run(m *memory, f copyFunc, lo, hi int) {
@@ -148,18 +161,78 @@ func (g *shortMoves) run(m *memory, f copyFunc, lo, hi int) {
 		end := min(lo+together, hi)
 		for i := range g.parts {
 			p := &g.parts[i]
+			if p.rows {
+				row := p.to.Strides[0] * g.size
+				copy(m.bufs[g.to][lo*row:end*row], m.bufs[p.from][p.view.Offset*g.size+lo*row:])
+				continue
+			}
 			f(m.bufs[g.to], m.bufs[p.from], &p.to, &p.view, lo, end)
 		}
 	}
 }
 
 func lowerCat(c *call) {
-	for i, part := range c.CatParts() {
+	parts := c.CatParts()
+	if c.replaceShort(parts) {
+		return
+	}
+	for i, part := range parts {
 		c.WritePart(part, c.Operands[i])
 	}
 	if len(c.Operands) == 0 || c.Shapes[0].Numel() == 0 {
 		c.emit(0, 1, []operand{{buf: c.Results[0].Buf}}, nil, nil) // the buffer must have a writer
 	}
+}
+
+// replaceShort emits a cat of which some parts are in memory as they are to be in the result, in short lines: all of
+// that memory is copied in one piece, and then the other parts. It emits nothing and returns false for any other cat.
+func (c *call) replaceShort(parts []plan.Value) bool {
+	out := c.Results[0]
+	if !out.View.IsDense() || out.View.Offset != 0 || out.Shape.Numel() == 0 {
+		return false
+	}
+	kept := slices.IndexFunc(c.Operands, func(v plan.Value) bool { return v.Shape.Numel() > 0 })
+	for i, v := range c.Operands {
+		if v.Buf == out.Buf {
+			return false // what is there already would be lost
+		}
+		if v.Shape.Numel() > c.Operands[kept].Shape.Numel() {
+			kept = i
+		}
+	}
+	whole, by := c.Operands[kept], c.Operands[kept].View.Offset-parts[kept].View.Offset
+	if by < 0 || (by+out.Shape.Numel())*out.Size() > c.l.Buffers[whole.Buf].Bytes {
+		return false
+	}
+	n := outerRows(out, c.Dim("dim", out.Shape.Rank()))
+	rows := shortMove{from: whole.Buf, to: strided.Dense([]int{n, out.Shape.Numel() / n}), rows: true}
+	rows.view = rows.to
+	rows.view.Offset = by
+	moves, copied := []shortMove{rows}, 0
+	for i, v := range c.Operands {
+		x, y := strided.MergeBoth(parts[i].View, v.View)
+		if v.Shape.Numel() > 0 && (x.Dims[0] != n || !strided.Short(&x, &y, v.Size())) {
+			return false
+		}
+		if v.Buf != whole.Buf || y.Offset-x.Offset != by || y.Strides != x.Strides {
+			moves = append(moves, shortMove{from: v.Buf, to: x, view: y})
+			copied += v.Shape.Numel()
+		}
+	}
+	if 2*copied > out.Shape.Numel() {
+		return false
+	}
+	g := c.l.newShortMoves(c.Instr, out, n)
+	for _, part := range moves {
+		g.add(c.l, part)
+	}
+	return true
+}
+
+// outerRows is the number of elements of the dimensions of a value before one.
+func outerRows(v plan.Value, dim int) int {
+	n, _, _ := v.Shape.Around(dim)
+	return n
 }
 
 type padFunc func(dst, src []byte, axes []strided.Axis, lo, hi int)

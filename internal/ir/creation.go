@@ -76,12 +76,14 @@ func init() {
 	register("tril(Tensor self, int diagonal=0) -> Tensor", Spec{
 		Category:  Indexing,
 		Doc:       "The matrices in the last two dimensions with zeros above the given diagonal (1 is right of the main one). ATen's tril.",
-		Decompose: func(b *Builder, a Args) []Value { return []Value{triangle(b, a, opLe)} },
+		Decompose: func(b *Builder, a Args) []Value { return []Value{b.triangle(a, a.In[0], opLe)} },
+		VJP:       func(b *Builder, a Args, out, grad []Value) []Value { return []Value{b.triangle(a, grad[0], opLe)} },
 	})
 	register("triu(Tensor self, int diagonal=0) -> Tensor", Spec{
 		Category:  Indexing,
 		Doc:       "The matrices in the last two dimensions with zeros below the given diagonal (1 is right of the main one). ATen's triu.",
-		Decompose: func(b *Builder, a Args) []Value { return []Value{triangle(b, a, opGe)} },
+		Decompose: func(b *Builder, a Args) []Value { return []Value{b.triangle(a, a.In[0], opGe)} },
+		VJP:       func(b *Builder, a Args, out, grad []Value) []Value { return []Value{b.triangle(a, grad[0], opGe)} },
 	})
 }
 
@@ -177,17 +179,18 @@ func (b *Builder) rowsAndColumns(n, m int) (rows, cols Value) {
 }
 
 // triangle keeps the elements whose column compares with row + diagonal.
-func triangle(b *Builder, a Args, compare Op) Value {
-	x := a.In[0]
+func (b *Builder) triangle(a Args, x Value, compare Op) Value {
 	if x.Rank() < 2 {
 		a.Fail(ErrShape, "self has rank %d, must be at least 2", x.Rank())
 	}
-	if n := x.Dim(-2) + a.Int("diagonal"); compare == opLe && n > 0 && n < x.Dim(-1)/2 {
-		// What is right of the triangle is 0 without a look at it.
-		dims := x.Shape().Dims()
-		dims[len(dims)-1] -= n
+	if n := x.Dim(-2) + a.Int("diagonal"); n > 0 && n < x.Dim(-1)/2 {
+		// What is right of the triangle is as it was or 0, without a look at places.
 		left := b.triangleOf(b.Slice(x, -1, 0, n, 1), a.Int("diagonal"), compare)
-		return b.Cat([]Value{left, b.Full(dims, 0, x.DType())}, -1)
+		right := b.Slice(x, -1, n, x.Dim(-1), 1)
+		if compare == opLe {
+			right = b.Full(right.Shape().Dims(), 0, x.DType())
+		}
+		return b.Cat([]Value{left, right}, -1)
 	}
 	return b.triangleOf(x, a.Int("diagonal"), compare)
 }

@@ -95,6 +95,7 @@ func TestGradientsOfViews(t *testing.T) {
 		call("diagonal", x, 1, -1, 0),
 		call("unfold", x, 2, 3, 1),
 		call("tril", x, 1),
+		call("triu", rnd(rng, 2, 7), 1),
 		call("full_like", x, fs(nil, 2)),
 	})
 }
