@@ -96,6 +96,22 @@ func TestComposites(t *testing.T) {
 			%e = exp(%x)
 			return triu(%x), triu(%x, 4), triu(%x, -2), triu(%x, -3), tril(%x), tril(%x, 4), tril(%x, -3), triu(%e, 1), tril(%e, 1), triu(%x, 40), tril(%x, 60)
 		}`, 1e-6, [][]float64{hashed(300)}},
+		{"modes", `program @p {
+			%x = parameter "x" : f32[7,60]
+			%y = parameter "y" : i64[9,5,11]
+			%z = parameter "z" : f64[50]
+			%s = parameter "s" : f64[]
+			%few = div(floor(mul(%x, 3.0)), 0.0)
+			%a, %0 = mode(floor(mul(%x, 5.0)), 1)
+			%b, %1 = mode(%y, 1)
+			%c, %2 = mode(cast(%x, bf16), 0, true)
+			%d, %3 = mode(round(mul(%z, 4.0)))
+			%e, %4 = mode(%s)
+			%f, %5 = mode(%few, 0)
+			%g, %6 = mode(cast(%y, u8), 2)
+			%h, %7 = mode(cast(%y, bool), 0)
+			return %a, %0, %b, %1, %c, %2, %d, %3, %e, %4, %f, %5, %g, %6, %h, %7
+		}`, 0, [][]float64{hashed(420), hashed(495), hashed(50), hashed(1)}},
 		{"permutations", `program @p {
 			%s = parameter "s" : i64[]
 			return randperm(%s, 3001, 7), randperm(%s, 1, 0), randperm(%s, 0, 0), randperm(%s, 40, 1, f32), randperm(%s, 2500, 2, f64), randperm(%s, 200, 3, bf16), randperm(%s, 300, 4, u8), randperm(%s, 20000, 5, i32)

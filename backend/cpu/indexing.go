@@ -412,14 +412,16 @@ func indexAddNarrow[E vec.BF16 | vec.F16](c *call) {
 	})
 }
 
+// sortCost is for a line of n elements that is sorted, in nanoseconds.
+func sortCost(n int) float64 { return float64(n) * (8 + 4*math.Log2(float64(n+1))) }
+
 func sortAlong[T kernels.Number](c *call) {
 	s := c.Operands[0].Shape
 	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))
 	descending := c.Bool("descending")
 	x, values, indices := c.dense(c.Operands[0]), c.result(), c.result()
 	m := c.l.mem
-	cost := float64(n) * (8 + 4*math.Log2(float64(n+1)))
-	c.emit(outer*inner, c.l.grain(cost), []operand{values, indices}, []operand{x}, func(lo, hi int) {
+	c.emit(outer*inner, c.l.grain(sortCost(n)), []operand{values, indices}, []operand{x}, func(lo, hi int) {
 		w := workers.Get().(*worker)
 		mem := w.scratch.bytes(2 * n * (8 + 4))
 		keys, order := as[uint64](mem[:16*n]), as[int32](mem[16*n:])

@@ -15,6 +15,8 @@ import (
 func init() {
 	composites[aten.Topk], composites[aten.Kthvalue] = true, true
 	composites[aten.Median], composites[aten.Nanmedian] = true, true
+	composites[aten.Mode] = true
+	lowerings[aten.Mode] = widened(func(c *call) { modes.of(c.Operands[0].DType())(c) })
 	lowerings[aten.Topk] = widened(func(c *call) { topKs.of(c.Operands[0].DType())(c) })
 	lowerings[aten.Kthvalue] = widened(func(c *call) { nths.of(c.Operands[0].DType())(c, kernels.Rank{At: c.Int("k") - 1}) })
 	lowerings[aten.Median] = widened(func(c *call) { nths.of(c.Operands[0].DType())(c, kernels.Rank{Median: true}) })
@@ -24,6 +26,7 @@ func init() {
 var (
 	topKs = numbers(topK[uint8], topK[int8], topK[int16], topK[int32], topK[int64], topK[float32], topK[float64])
 	nths  = numbers(nth[uint8], nth[int8], nth[int16], nth[int32], nth[int64], nth[float32], nth[float64])
+	modes = numbers(mode[uint8], mode[int8], mode[int16], mode[int32], mode[int64], mode[float32], mode[float64])
 )
 
 // selectCost is for one element of which some are chosen.
@@ -80,6 +83,24 @@ func nth[T kernels.Number](c *call, rank kernels.Rank) {
 	c.emit(outer*inner, c.l.grain(float64(n)*selectCost), []operand{values, indices}, []operand{x}, func(lo, hi int) {
 		w := workers.Get().(*worker)
 		kernels.Nth(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), n, inner, rank, scratchOf[uint64](w, n), lo, hi)
+		workers.Put(w)
+	})
+}
+
+// mode sorts a line in memory of its own.
+func mode[T kernels.Number](c *call) {
+	s := c.Operands[0].Shape
+	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))
+	if n == 0 || c.Shapes[0].Numel() != outer*inner {
+		panic(fmt.Errorf("%w: the mode of %d in %v to %v", ir.ErrShape, n, s, c.Shapes[0]))
+	}
+	x, values, indices := c.dense(c.Operands[0]), c.result(), c.result()
+	m := c.l.mem
+	c.emit(outer*inner, c.l.grain(sortCost(n)), []operand{values, indices}, []operand{x}, func(lo, hi int) {
+		w := workers.Get().(*worker)
+		mem := w.scratch.bytes(2 * n * (8 + 4))
+		keys, order := as[uint64](mem[:16*n]), as[int32](mem[16*n:])
+		kernels.Mode(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), n, inner, keys, order, lo, hi)
 		workers.Put(w)
 	})
 }

@@ -17,6 +17,7 @@ var (
 	Kthvalue              = op("kthvalue")
 	Median                = op("median")
 	Nanmedian             = op("nanmedian")
+	Mode                  = op("mode")
 	Searchsorted          = op("searchsorted")
 	Bucketize             = op("bucketize")
 	SegmentReduce         = op("segment_reduce")

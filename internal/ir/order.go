@@ -30,6 +30,7 @@ func init() {
 		Doc: "The most frequent element along dim, the least of several, and the i64 index of the last of them. dim goes, or " +
 			"has size 1 with keepdim. ATen's mode.",
 		Decompose: decomposeMode,
+		VJP:       vjpSelected,
 	})
 }
 

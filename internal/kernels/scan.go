@@ -1,5 +1,10 @@
 package kernels
 
+import (
+	"math"
+	"unsafe"
+)
+
 // The kernels of this file work along the middle of a tensor seen as
 // [outer, n, inner]. Their units are the outer·inner lines; lo and hi bound
 // them. dst and x may be the same slice.
@@ -204,6 +209,10 @@ const cummaxShort = 8
 
 // cummaxShortRows is Cummax of short rows of floats that adjoin: conditional moves of integers in the same order.
 func cummaxShortRows[T Number](values []T, indices []int64, x []T, least bool, n, lo, hi int) {
+	if unsafe.Sizeof(*new(T)) == 4 {
+		cummaxShortSingles(values, indices, x, least, n, lo, hi)
+		return
+	}
 	for ; lo < hi; lo++ {
 		from, to, places := x[lo*n:][:n], values[lo*n:][:n], indices[lo*n:][:n]
 		best, at := uint64(0), 0
@@ -211,6 +220,31 @@ func cummaxShortRows[T Number](values []T, indices []int64, x []T, least bool, n
 			k := sortKey(v, false)
 			if least && v == v {
 				k = ^k
+			}
+			if k >= best {
+				at = i
+			}
+			best = max(best, k)
+			to[i], places[i] = from[at], int64(at)
+		}
+	}
+}
+
+// cummaxShortSingles is cummaxShortRows of float32, whose keys have 32 bits.
+func cummaxShortSingles[T Number](values []T, indices []int64, x []T, least bool, n, lo, hi int) {
+	flip := uint32(0)
+	if least {
+		flip = math.MaxUint32
+	}
+	for ; lo < hi; lo++ {
+		from, to, places := x[lo*n:][:n], values[lo*n:][:n], indices[lo*n:][:n]
+		best, at := uint32(0), 0
+		for i, v := range from {
+			k := math.Float32bits(float32(v) + 0) // -0 + 0 is +0
+			k ^= uint32(int32(k)>>31) | 1<<31
+			k ^= flip
+			if v != v {
+				k = math.MaxUint32
 			}
 			if k >= best {
 				at = i

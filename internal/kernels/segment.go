@@ -8,20 +8,18 @@ func Bounds(bounds, ends []int64, offsets bool, count, along int) {
 	n := len(ends) / max(outer, 1)
 	for o := range outer {
 		line, from := bounds[o*(count+1):(o+1)*(count+1)], ends[o*n:(o+1)*n]
-		if offsets {
-			copy(line, from)
-		} else {
-			line[0] = 0
-			for i, v := range from {
-				line[i+1] = line[i] + v
-			}
-		}
 		before := int64(0)
-		for _, v := range line {
+		if !offsets {
+			line[0], line = 0, line[1:]
+		}
+		for i, v := range from[:len(line)] {
+			if !offsets {
+				v += before
+			}
 			if v < before || v > int64(along) {
 				panic(IndexError{v, along + 1})
 			}
-			before = v
+			line[i], before = v, v
 		}
 	}
 }
@@ -33,18 +31,40 @@ type Segments struct {
 	Count, Along, Inner int
 }
 
-// segment returns where stretch u lies in x.
-func (s *Segments) segment(u int) (from, to int) {
-	o, i := u/s.Count, u%s.Count
-	line := s.Bounds[o*(s.Count+1)+i:]
-	return (o*s.Along + int(line[0])) * s.Inner, (o*s.Along + int(line[1])) * s.Inner
+// A stretch is one of Segments, from an element of x to another: i of line o.
+type stretch struct{ o, i, from, to int }
+
+// stretch returns stretch u.
+func (s *Segments) stretch(u int) stretch {
+	t := stretch{o: u / s.Count, i: u % s.Count}
+	t.find(s)
+	return t
+}
+
+// find sets where the stretch lies in x.
+func (t *stretch) find(s *Segments) {
+	at := t.o*(s.Count+1) + t.i
+	bounds, first := s.Bounds[at:at+2], t.o*s.Along
+	t.from, t.to = (first+int(bounds[0]))*s.Inner, (first+int(bounds[1]))*s.Inner
+}
+
+// next goes on to the stretch after this one, of which there may be none.
+func (t *stretch) next(s *Segments) {
+	if t.i++; t.i == s.Count {
+		t.o, t.i = t.o+1, 0
+	}
+	if at := t.o*(s.Count+1) + t.i; at+1 < len(s.Bounds) {
+		t.find(s)
+	}
 }
 
 // ReduceSegments sets rows lo..hi-1 of dst, [outer·Count, Inner], to the reductions by f of the stretches of x
 // and of start; with mean each is divided by the number of its elements, by at least least. room is as that of Reduce.
 func ReduceSegments[T Float, A Number](dst, x []T, s *Segments, room []A, start A, f *Reducer[T, T, A], mean bool, least, lo, hi int) {
+	t := s.stretch(lo)
 	for u := lo; u < hi; u++ {
-		from, to := s.segment(u)
+		from, to := t.from, t.to
+		t.next(s)
 		row := dst[u*s.Inner : (u+1)*s.Inner]
 		if s.Inner == 1 {
 			row[0] = f.Finish(f.Row(start, x[from:to]))
@@ -76,20 +96,28 @@ func ReduceSegments[T Float, A Number](dst, x []T, s *Segments, room []A, start 
 // products begin with. Equal largest or least elements share it. What is in no stretch gets 0 with the
 // first and the last of its line.
 func SegmentGradient[T Float](dst, x, grad, y []T, s *Segments, how Combine, start float64, lo, hi int) {
+	t := s.stretch(lo)
 	for u := lo; u < hi; u++ {
-		from, to := s.segment(u)
-		o, i := u/s.Count, u%s.Count
-		if i == 0 {
-			clear(dst[o*s.Along*s.Inner : from])
+		from, to := t.from, t.to
+		if t.i == 0 {
+			clear(dst[t.o*s.Along*s.Inner : from])
 		}
-		if i == s.Count-1 {
-			clear(dst[to : (o+1)*s.Along*s.Inner])
+		if t.i == s.Count-1 {
+			clear(dst[to : (t.o+1)*s.Along*s.Inner])
 		}
+		t.next(s)
 		g, out := grad[u*s.Inner:(u+1)*s.Inner], y[u*s.Inner:(u+1)*s.Inner]
 		if how == CombineSum || how == CombineMean {
 			n := T(1)
 			if how == CombineMean {
 				n = T((to - from) / max(s.Inner, 1))
+			}
+			if s.Inner == 1 {
+				v := g[0] / n
+				for p := range dst[from:to] {
+					dst[from+p] = v
+				}
+				continue
 			}
 			for p := from; p < to; p += s.Inner {
 				for c, v := range g {

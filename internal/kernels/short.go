@@ -42,6 +42,14 @@ func gatherShort[T strided.Bits](dst, x []T, index []int64, l *Lines, step, lo, 
 	var one T
 	size := unsafe.Sizeof(one)
 	dst, index = dst[:hi], index[:hi]
+	if l.n == 1 {
+		at, to := l.base.Offset+lo*step, dst[lo:]
+		for i, ix := range index[lo:][:len(to)] {
+			to[i] = x[at+checked(ix, l.size)]
+			at += step
+		}
+		return
+	}
 	for row, skip := lo/l.n, lo%l.n; lo < hi; row, skip = row+1, 0 {
 		line := unsafe.Pointer(unsafe.SliceData(x[l.base.Offset+row*step:][:l.size]))
 		for end := min(lo+l.n-skip, hi); lo < end; lo++ {
@@ -53,6 +61,14 @@ func gatherShort[T strided.Bits](dst, x []T, index []int64, l *Lines, step, lo, 
 
 // scatterShort is Scatter in short lines, of lines of src that are apart elements from each other.
 func scatterShort[T strided.Bits](dst []T, index []int64, src []T, offset, apart int, l *Lines, step, lo, hi int) {
+	if l.n == 1 {
+		at, from := l.base.Offset+lo*step, offset+lo*apart
+		for _, ix := range index[lo:hi] {
+			dst[at+checked(ix, l.size)] = src[from]
+			at, from = at+step, from+apart
+		}
+		return
+	}
 	size := unsafe.Sizeof(*new(T))
 	for row := lo; row < hi; row++ {
 		line := unsafe.Pointer(unsafe.SliceData(dst[l.base.Offset+row*step:][:l.size]))
@@ -65,6 +81,14 @@ func scatterShort[T strided.Bits](dst []T, index []int64, src []T, offset, apart
 
 // addShort is scatterShort that adds.
 func addShort[T Number](dst []T, index []int64, src []T, offset, apart int, l *Lines, step, lo, hi int) {
+	if l.n == 1 {
+		at, from := l.base.Offset+lo*step, offset+lo*apart
+		for _, ix := range index[lo:hi] {
+			dst[at+checked(ix, l.size)] += src[from]
+			at, from = at+step, from+apart
+		}
+		return
+	}
 	size := unsafe.Sizeof(*new(T))
 	for row := lo; row < hi; row++ {
 		line := unsafe.Pointer(unsafe.SliceData(dst[l.base.Offset+row*step:][:l.size]))
