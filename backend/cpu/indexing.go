@@ -297,10 +297,6 @@ func indexSelect[T strided.Bits](c *call) {
 		selectElements[T](c, v)
 		return
 	}
-	if id, ok := c.wrapped(); ok {
-		takeWrapped[T](c, id)
-		return
-	}
 	c.Compute()
 	outer, size, inner := c.rows()
 	x, index, out := c.dense(c.Operands[0]), c.index(), c.result()

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/ir"
 )
 
@@ -64,29 +62,4 @@ func TestAddsRowsOfBools(t *testing.T) {
 			%%y = parameter "y" : bool[%d,%d]
 			return index_add(%%x, 0, %%i, %%y) }`, inner, n, n, inner), 0, self, index, source)
 	}
-}
-
-// TestTakesFromTheEnd selects by an index that counts from both ends, without memory for one that does not.
-func TestTakesFromTheEnd(t *testing.T) {
-	for _, d := range []string{"bool", "bf16", "f32", "c64"} {
-		text := `program @p { %x = parameter "x" : ` + d + `[3,50]
-			%i = parameter "i" : i64[20,3]
-			return take(%x, %i) }`
-		p := program(t, text)
-		p, _ = graph.Optimize(p, graph.Options{Supports: New().Supports})
-		m, err := compile(New(), p, backend.CompileOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := m.plan.Workspace; n > 0 {
-			t.Errorf("%s: %d bytes of workspace", d, n)
-		}
-	}
-	index := make([]float64, 60)
-	for i := range index {
-		index[i] = float64(i*37%300 - 150)
-	}
-	sameAsRef(t, New(), `program @p { %x = parameter "x" : f32[3,50]
-		%i = parameter "i" : i64[20,3]
-		return take(%x, %i) }`, 0, hashed(150), index)
 }

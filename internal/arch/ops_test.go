@@ -26,7 +26,7 @@ var special = []struct{ pkg, ops, why string }{
 	{".", "add sub mul div floor floor_divide trunc trunc_divide", "arguments of methods choose the op or are multiplied in"},
 	{"internal/gen/rootops", "add sub div", "these methods are written by hand"},
 	{"backend/internal/fuse", "add sub mul div tanh sigmoid relu erf", "dense kernels take sums, factors and activations along"},
-	{"backend/cpu", "add sub mul div lt", "the same of convolutions and products; indices that are wrapped are known by how they are"},
+	{"backend/cpu", "add sub mul div", "the same of convolutions and products"},
 	{"backend/cuda/internal/steps", "add sub mul div reciprocal lt", "kernels that are written as loops: ranges, scaled products"},
 	{"internal/loop", "round", "the instruction of that name"},
 	{"internal/loop/looptest", "add", "x + 0 has no -0"},

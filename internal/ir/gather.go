@@ -46,7 +46,7 @@ func init() {
 		Decompose: func(b *Builder, a Args) []Value {
 			requireIndex(a, a.In[1])
 			n := a.In[0].Shape().Numel()
-			i := b.wrapIndex(b.Reshape(a.In[1], a.In[1].Shape().Numel()), n) // in this order the index may be wrapped as it is read
+			i := b.Reshape(b.wrapIndex(a.In[1], n), a.In[1].Shape().Numel())
 			x := b.IndexSelect(b.Reshape(a.In[0], n), 0, i)
 			return []Value{b.Reshape(x, a.In[1].Shape().Dims()...)}
 		},
