@@ -16,6 +16,9 @@ func Spread[T float32 | float64](w *Windows, dst, src []T) {
 		}
 		return
 	}
+	if spreadParts(w, dst, src) {
+		return
+	}
 	clear(dst)
 	for ; len(src) >= out && out > 0; dst, src = dst[in:], src[out:] {
 		for k0 := range w.Kernel[0] {
