@@ -45,9 +45,9 @@ func embeddingBag[A vec.Float, E vec.Element](c *call) {
 	out, of, sizes, from := shape(c.Shapes[0], wide), shape(c.Shapes[1], ir.I64), shape(c.Shapes[2], ir.I64), shape(c.Shapes[3], ir.I64)
 	dst, bag, counts, at := out.result(), of.result(), sizes.result(), from.result()
 	n, m := counts.n, c.l.mem
-	bounds := c.l.temp(ir.I64, n+1)
+	bounds, each := c.l.temp(ir.I64, n+1), !c.unused(1)
 	c.emit(1, 1, []operand{bag, counts, bounds}, []operand{indices, offsets}, func(_, _ int) {
-		bags.Find(elements[int64](m, bag), elements[int64](m, bounds), elements[int64](m, counts), elements[int64](m, indices), elements[int64](m, offsets), t.Padding)
+		bags.Find(elements[int64](m, bag), elements[int64](m, bounds), elements[int64](m, counts), elements[int64](m, indices), elements[int64](m, offsets), t.Padding, each)
 	})
 	reads := []operand{rows, indices, bounds, counts}
 	var scales []operand

@@ -10,9 +10,10 @@ import (
 // how many indices count in each: all but padding, unless that is negative. offsets are where bags
 // begin; with one more than there are bags, what is behind it belongs to none. A bag that begins outside
 // of the list, or an index before the first bag, makes it panic with an IndexError.
-func Find(of, bounds, sizes, indices, offsets []int64, padding int64) {
+// Unless each is wanted, of is memory that may be left as it is.
+func Find(of, bounds, sizes, indices, offsets []int64, padding int64, each bool) {
 	n, count := len(sizes), len(indices)
-	if padding < 0 && findOrdered(of, bounds, sizes, offsets) {
+	if padding < 0 && findOrdered(of, bounds, sizes, offsets, each) {
 		return
 	}
 	clear(of)
@@ -55,7 +56,7 @@ func Find(of, bounds, sizes, indices, offsets []int64, padding int64) {
 
 // findOrdered is Find where no index is padding and each bag begins no earlier than the one before, the first of
 // them at 0. It reports false, and what it has set is to be set again, for others.
-func findOrdered(of, bounds, sizes, offsets []int64) bool {
+func findOrdered(of, bounds, sizes, offsets []int64, each bool) bool {
 	n, count := len(sizes), int64(len(of))
 	if n == 0 || len(bounds) != n+1 || offsets[0] != 0 {
 		return false
@@ -72,9 +73,11 @@ func findOrdered(of, bounds, sizes, offsets []int64) bool {
 		if from > to || to > count {
 			return false
 		}
-		part := of[from:to]
-		for i := range part {
-			part[i] = int64(bag)
+		if each {
+			part := of[from:to]
+			for i := range part {
+				part[i] = int64(bag)
+			}
 		}
 		bounds[bag] = min(from, end)
 		sizes[bag] = min(to, end) - bounds[bag]

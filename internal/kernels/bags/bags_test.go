@@ -17,24 +17,30 @@ var (
 
 func TestFind(t *testing.T) {
 	of, bounds, sizes := make([]int64, 7), make([]int64, 5), make([]int64, 4)
-	Find(of, bounds, sizes, indices, offsets, 2)
+	Find(of, bounds, sizes, indices, offsets, 2, true)
 	if !slices.Equal(of, []int64{0, 0, 0, 2, 2, 3, 4 - 1}) || !slices.Equal(bounds, []int64{0, 3, 3, 5, 6}) || !slices.Equal(sizes, []int64{2, 0, 2, 1}) {
 		t.Errorf("with an end: %v, %v, %v", of, bounds, sizes)
 	}
 	bounds, sizes = make([]int64, 6), make([]int64, 5)
-	Find(of, bounds, sizes, indices, offsets, -1)
+	Find(of, bounds, sizes, indices, offsets, -1, true)
 	if !slices.Equal(of, []int64{0, 0, 0, 2, 2, 3, 4}) || !slices.Equal(bounds, []int64{0, 3, 3, 5, 6, 7}) || !slices.Equal(sizes, []int64{3, 0, 2, 1, 1}) {
 		t.Errorf("without: %v, %v, %v", of, bounds, sizes)
+	}
+	clear(of)
+	clear(bounds)
+	Find(of, bounds, sizes, indices, offsets, -1, false)
+	if slices.Max(of) > 0 || !slices.Equal(bounds, []int64{0, 3, 3, 5, 6, 7}) || !slices.Equal(sizes, []int64{3, 0, 2, 1, 1}) {
+		t.Errorf("without the bag of each index: %v, %v, %v", of, bounds, sizes)
 	}
 	// Bags in an order of their own, and one behind the end of the last.
 	for _, padding := range []int64{-1, 9} { // none, in two ways
 		of, bounds, sizes = make([]int64, 7), make([]int64, 4), make([]int64, 3)
-		Find(of, bounds, sizes, indices, []int64{0, 6, 7, 4}, padding)
+		Find(of, bounds, sizes, indices, []int64{0, 6, 7, 4}, padding, true)
 		if !slices.Equal(of, []int64{0, 0, 0, 0, 0, 0, 1}) || !slices.Equal(bounds, []int64{0, 4, 4, 4}) || !slices.Equal(sizes, []int64{4, 0, 0}) {
 			t.Errorf("with an early end: %v, %v, %v", of, bounds, sizes)
 		}
 		of, bounds, sizes = make([]int64, 7), make([]int64, 4), make([]int64, 3)
-		Find(of, bounds, sizes, indices, []int64{0, 5, 2}, padding)
+		Find(of, bounds, sizes, indices, []int64{0, 5, 2}, padding, true)
 		if !slices.Equal(of, []int64{0, 0, 1, 1, 1, 2, 2}) || !slices.Equal(bounds, []int64{0, 2, 5, 7}) || !slices.Equal(sizes, []int64{2, 3, 2}) {
 			t.Errorf("out of order: %v, %v, %v", of, bounds, sizes)
 		}
@@ -46,7 +52,7 @@ func TestFind(t *testing.T) {
 					t.Errorf("offsets %v are no error", bad)
 				}
 			}()
-			Find(of, make([]int64, len(bad)+1), make([]int64, len(bad)), indices, bad, -1)
+			Find(of, make([]int64, len(bad)+1), make([]int64, len(bad)), indices, bad, -1, true)
 		}()
 	}
 }
