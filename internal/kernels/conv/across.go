@@ -47,7 +47,7 @@ func (p *Plan[A]) blockAcross(procs int, most, span [3]int) {
 		}
 	}
 	p.images = ceil(p.g.N, ceil(p.g.N, p.images))
-	if !p.direct {
+	if !p.direct && !p.wholeAcross(tall, most, size) {
 		p.moreAcross(most[0], size)
 	}
 	for procs > 1 && p.total() < acrossUnits*procs {
@@ -67,6 +67,19 @@ func (p *Plan[A]) blockAcross(procs int, most, span [3]int) {
 		}
 		p.images = ceil(p.g.N, ceil(p.g.N, p.images))
 	}
+}
+
+// wholeAcross makes units of whole results of one tile of images, if units of some rows would copy twice as much
+// of an image together, and reports whether it did.
+func (p *Plan[A]) wholeAcross(tall int, most [3]int, size func() int) bool {
+	images, rows, depths := p.images, p.rows, p.depths
+	parts := size() * ceil(most[1], rows) * ceil(most[0], depths)
+	p.images, p.rows, p.depths = ceil(p.g.N, ceil(p.g.N, tall)), most[1], most[0]
+	if whole := size(); p.images*whole <= regionBytes && 2*whole <= parts {
+		return true
+	}
+	p.images, p.rows, p.depths = images, rows, depths
+	return false
 }
 
 // moreAcross makes units as deep as the results where that needs hardly more of an image.
