@@ -5,7 +5,7 @@ import "github.com/loris-ml/loris/internal/kernels"
 // manyElements is from how many elements of windows on what lies side by side is treated at once, where there
 // are fewer than manyPlanes: more are transposed, so that they fill vectors. manyColumns is from how many
 // columns a window is treated alone.
-const manyElements, manyPlanes, manyColumns = 16, 16, 128
+const manyElements, manyPlanes, manyColumns = 64, 16, 128
 
 // fewestLanes, mostLanes bound how many columns of a window that is treated alone are lanes.
 const fewestLanes, mostLanes = 16, 256
