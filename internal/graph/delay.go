@@ -98,26 +98,9 @@ func passes(in *Instr) bool {
 // inOrder returns the Program with its instructions in another order, in which each still uses only what
 // came before.
 func (p *Program) inOrder(order []int32) *Program {
-	out := &Program{Name: p.Name, Params: p.Params, Shapes: slices.Clone(p.Shapes[:len(p.Params)]), Instrs: make([]Instr, 0, len(order)), inferred: p.inferred}
-	ids := make([]ID, len(p.Shapes))
-	for i := range p.Params {
-		ids[i] = ID(i)
-	}
+	w := newWriter(p, 0)
 	for _, i := range order {
-		in := p.Instrs[i]
-		old := in.Out
-		in.Args, in.Out = slices.Clone(in.Args), ID(len(out.Shapes))
-		for k, id := range in.Args {
-			in.Args[k] = ids[id]
-		}
-		for k := range in.NOut {
-			ids[int(old)+k] = in.Out + ID(k)
-		}
-		out.Instrs = append(out.Instrs, in)
-		out.Shapes = append(out.Shapes, p.Shapes[old:int(old)+in.NOut]...)
+		w.write(&p.Instrs[i], w.now)
 	}
-	for _, id := range p.Returns {
-		out.Returns = append(out.Returns, ids[id])
-	}
-	return out
+	return w.program()
 }

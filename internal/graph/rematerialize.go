@@ -320,45 +320,24 @@ func (c *cone) choose(id ID, what choice) {
 // program writes the Program with what is repeated.
 func (r *remat) program() *Program {
 	p := r.p
-	out := &Program{Name: p.Name, Params: p.Params, Shapes: slices.Clone(p.Shapes[:len(p.Params)]), Instrs: make([]Instr, 0, len(p.Instrs)+len(r.repeats)), inferred: p.inferred}
-	ids := make([]ID, len(p.Shapes))
-	for i := range p.Params {
-		ids[i] = ID(i)
-	}
-	add := func(in *Instr, of func(id ID) ID) ID {
-		next := *in
-		next.Args, next.Out = make([]ID, len(in.Args)), ID(len(out.Shapes))
-		for k, id := range in.Args {
-			next.Args[k] = of(id)
-		}
-		out.Instrs = append(out.Instrs, next)
-		out.Shapes = append(out.Shapes, p.Shapes[in.Out:int(in.Out)+in.NOut]...)
-		return next.Out
-	}
+	w := newWriter(p, len(r.repeats))
 	for i := range p.Instrs {
 		for _, one := range r.repeats[int32(i)] {
 			for _, k := range one.instrs {
-				one.ids[p.Instrs[k].Out] = add(&p.Instrs[k], func(id ID) ID {
+				one.ids[p.Instrs[k].Out] = w.append(&p.Instrs[k], func(id ID) ID {
 					if to, ok := one.ids[id]; ok {
 						return to
 					}
-					return ids[id]
+					return w.now(id)
 				})
 			}
 		}
-		in := &p.Instrs[i]
-		first := add(in, func(id ID) ID {
+		w.write(&p.Instrs[i], func(id ID) ID {
 			if one := r.again[id]; one != nil && int32(i) >= one.at {
 				return one.ids[id]
 			}
-			return ids[id]
+			return w.now(id)
 		})
-		for k := range in.NOut {
-			ids[int(in.Out)+k] = first + ID(k)
-		}
 	}
-	for _, id := range p.Returns {
-		out.Returns = append(out.Returns, ids[id])
-	}
-	return out
+	return w.program()
 }

@@ -1,8 +1,6 @@
 package graph
 
 import (
-	"slices"
-
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
 )
@@ -49,9 +47,8 @@ func widen(p *Program) *Program {
 type widening struct {
 	p     *Program
 	casts map[ID]*widened // what is used more than once, by what it is in the old Program
-	out   *Program
-	ids   []ID // of the new Program, by those of the old one
-	epoch int  // how many reductions and products came before
+	out   *writer
+	epoch int // how many reductions and products came before
 }
 
 // widened is a 16-bit float as f32.
@@ -82,53 +79,28 @@ func (w *widening) inKernel(in *Instr, id ID) bool {
 }
 
 func (w *widening) program() *Program {
-	p := w.p
-	w.out = &Program{Name: p.Name, Params: p.Params, Shapes: slices.Clone(p.Shapes[:len(p.Params)]), Instrs: make([]Instr, 0, len(p.Instrs)+len(w.casts)), inferred: p.inferred}
-	w.ids = make([]ID, len(p.Shapes))
-	for i := range p.Params {
-		w.ids[i] = ID(i)
-	}
-	for i := range p.Instrs {
-		in := &p.Instrs[i]
+	w.out = newWriter(w.p, len(w.casts))
+	for i := range w.p.Instrs {
+		in := &w.p.Instrs[i]
 		if c := w.casts[in.Out]; c != nil && !c.whole {
 			continue
 		}
-		w.add(in)
+		w.out.write(in, func(id ID) ID { return w.operand(in, id) })
 		if !passes(in) {
 			w.epoch++
 		}
 	}
-	for _, id := range p.Returns {
-		w.out.Returns = append(w.out.Returns, w.ids[id])
-	}
-	return w.out
+	return w.out.program()
 }
 
-// add adds an instruction, and before it what it is to make f32.
-func (w *widening) add(in *Instr) {
-	args := make([]ID, len(in.Args))
-	for k, id := range in.Args {
-		c := w.casts[id]
-		if c == nil || !w.inKernel(in, id) {
-			args[k] = w.ids[id]
-			continue
-		}
-		if c.epoch != w.epoch {
-			c.epoch, c.now = w.epoch, w.append(c.in, []ID{w.ids[c.in.Args[0]]})
-		}
-		args[k] = c.now
+// operand returns what an instruction is to use for a value: one that is made f32 before it, where that is due.
+func (w *widening) operand(in *Instr, id ID) ID {
+	c := w.casts[id]
+	if c == nil || !w.inKernel(in, id) {
+		return w.out.now(id)
 	}
-	first := w.append(in, args)
-	for k := range in.NOut {
-		w.ids[int(in.Out)+k] = first + ID(k)
+	if c.epoch != w.epoch {
+		c.epoch, c.now = w.epoch, w.out.append(c.in, w.out.now)
 	}
-}
-
-// append returns the first result of an instruction on other operands.
-func (w *widening) append(in *Instr, args []ID) ID {
-	next := *in
-	next.Args, next.Out = args, ID(len(w.out.Shapes))
-	w.out.Instrs = append(w.out.Instrs, next)
-	w.out.Shapes = append(w.out.Shapes, w.p.Shapes[in.Out:int(in.Out)+in.NOut]...)
-	return next.Out
+	return c.now
 }
