@@ -305,24 +305,28 @@ func Move(in *graph.Instr, d ir.DType, dst, src Value) (*Kernel, bool) {
 // move is Move without a grid.
 func move(in *graph.Instr, d ir.DType, dst, src Value) (*Kernel, bool) {
 	d, ok := Movers[d.Size()]
-	w := &kernelWriter{}
-	w.begin()
-	w.store(1, w.load(0, d))
-	return &Kernel{Loop: &w.k, Cost: w.cost, Instrs: []*graph.Instr{in}, Args: []Arg{
-		{DType: d, Buf: src.Buf, View: src.View, Role: Input, ID: NoValue}, {DType: d, Buf: dst.Buf, View: dst.View, Role: Output, ID: NoValue},
-	}}, ok
+	return copying(in, d, d, dst, src), ok
 }
 
 // Cast returns the kernel by which in converts elements of dtype from in src to those of dtype to in dst, which has the
 // same dimensions; false if kernels can't.
 func Cast(in *graph.Instr, to, from ir.DType, dst, src Value) (*Kernel, bool) {
+	k := copying(in, to, from, dst, src)
+	return k, k.layOut(src.View.Dims[:src.View.Rank], [ir.MaxRank]bool{}, new(Slab[int]))
+}
+
+// copying is Cast without a grid.
+func copying(in *graph.Instr, to, from ir.DType, dst, src Value) *Kernel {
 	w := &kernelWriter{}
 	w.begin()
-	w.store(1, w.apply(aten.Cast, to, from, []loop.Value{w.load(0, from)}))
-	k := &Kernel{Loop: &w.k, Cost: w.cost, Instrs: []*graph.Instr{in}, Args: []Arg{
+	v := w.load(0, from)
+	if to != from {
+		v = w.apply(aten.Cast, to, from, []loop.Value{v})
+	}
+	w.store(1, v)
+	return &Kernel{Loop: &w.k, Cost: w.cost, Instrs: []*graph.Instr{in}, Args: []Arg{
 		{DType: from, Buf: src.Buf, View: src.View, Role: Input, ID: NoValue}, {DType: to, Buf: dst.Buf, View: dst.View, Role: Output, ID: NoValue},
 	}}
-	return k, k.layOut(src.View.Dims[:src.View.Rank], [ir.MaxRank]bool{}, new(Slab[int]))
 }
 
 // Fold returns the kernel by which an instruction reduces the rows of src, a matrix of elements of dtype
