@@ -412,16 +412,22 @@ func indexAddNarrow[E vec.BF16 | vec.F16](c *call) {
 func sortCost(n int) float64 { return float64(n) * (8 + 4*math.Log2(float64(n+1))) }
 
 func sortAlong[T kernels.Number](c *call) {
+	descending := c.Bool("descending")
+	sortLines(c, func(values []T, indices []int64, x []T, n, inner int, keys []uint64, order []int32, lo, hi int) {
+		kernels.Sort(values, indices, x, n, inner, descending, keys, order, lo, hi)
+	})
+}
+
+// sortLines emits f, which sorts lines in memory of its own, 2n keys and places, to have values and indices of each.
+func sortLines[T kernels.Number](c *call, f func(values []T, indices []int64, x []T, n, inner int, keys []uint64, order []int32, lo, hi int)) {
 	s := c.Operands[0].Shape
 	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))
-	descending := c.Bool("descending")
 	x, values, indices := c.dense(c.Operands[0]), c.result(), c.result()
 	m := c.l.mem
 	c.emit(outer*inner, c.l.grain(sortCost(n)), []operand{values, indices}, []operand{x}, func(lo, hi int) {
 		w := workers.Get().(*worker)
 		mem := w.scratch.bytes(2 * n * (8 + 4))
-		keys, order := as[uint64](mem[:16*n]), as[int32](mem[16*n:])
-		kernels.Sort(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), n, inner, descending, keys, order, lo, hi)
+		f(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), n, inner, as[uint64](mem[:16*n]), as[int32](mem[16*n:]), lo, hi)
 		workers.Put(w)
 	})
 }

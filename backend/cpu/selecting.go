@@ -87,20 +87,11 @@ func nth[T kernels.Number](c *call, rank kernels.Rank) {
 	})
 }
 
-// mode sorts a line in memory of its own.
+// mode is that of lines with elements, of which there is one for each result.
 func mode[T kernels.Number](c *call) {
 	s := c.Operands[0].Shape
-	outer, n, inner := s.Around(c.Dim("dim", s.Rank()))
-	if n == 0 || c.Shapes[0].Numel() != outer*inner {
+	if outer, n, inner := s.Around(c.Dim("dim", s.Rank())); n == 0 || c.Shapes[0].Numel() != outer*inner {
 		panic(fmt.Errorf("%w: the mode of %d in %v to %v", ir.ErrShape, n, s, c.Shapes[0]))
 	}
-	x, values, indices := c.dense(c.Operands[0]), c.result(), c.result()
-	m := c.l.mem
-	c.emit(outer*inner, c.l.grain(sortCost(n)), []operand{values, indices}, []operand{x}, func(lo, hi int) {
-		w := workers.Get().(*worker)
-		mem := w.scratch.bytes(2 * n * (8 + 4))
-		keys, order := as[uint64](mem[:16*n]), as[int32](mem[16*n:])
-		kernels.Mode(elements[T](m, values), elements[int64](m, indices), elements[T](m, x), n, inner, keys, order, lo, hi)
-		workers.Put(w)
-	})
+	sortLines(c, kernels.Mode[T])
 }
