@@ -5,26 +5,13 @@ import (
 
 	"github.com/loris-ml/loris/backend/internal/plan"
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/distance"
 )
 
 func init() {
 	composites[aten.RowDistances], composites[aten.RowDifferences] = true, true
-	lowerings[aten.RowDistances] = func(c *call) {
-		if c.Operands[0].DType() == ir.F64 {
-			rowDistances[float64](c)
-		} else {
-			rowDistances[float32](c)
-		}
-	}
-	lowerings[aten.RowDifferences] = func(c *call) {
-		if c.Operands[0].DType() == ir.F64 {
-			rowDifferences[float64](c)
-		} else {
-			rowDifferences[float32](c)
-		}
-	}
+	lowerings[aten.RowDistances] = singleOrDouble(rowDistances[float32], rowDistances[float64])
+	lowerings[aten.RowDifferences] = singleOrDouble(rowDifferences[float32], rowDifferences[float64])
 }
 
 const (

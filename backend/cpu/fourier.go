@@ -16,13 +16,7 @@ import (
 func init() {
 	composites[aten.FftC2c], composites[aten.FftR2c], composites[aten.FftC2r] = true, true, true
 	composites[aten.StftFrames] = true
-	lowerings[aten.StftFrames] = func(c *call) {
-		if c.Operands[0].DType() == ir.F64 {
-			frames[float64](c)
-		} else {
-			frames[float32](c)
-		}
-	}
+	lowerings[aten.StftFrames] = singleOrDouble(frames[float32], frames[float64])
 	lowerings[aten.FftLine] = func(c *call) {
 		lowerTransform(c, fft.Complex, []int{c.Operands[0].Shape.Rank() - 1}, !c.Bool("forward"), c.Operands[0].Shape.Dim(-1), 1)
 	}

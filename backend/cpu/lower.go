@@ -301,6 +301,17 @@ func rounding(f32 func(c *call, round func([]float32)), f64 func(c *call, round 
 	return func(c *call) { t.of(c.Operands[0].DType())(c) }
 }
 
+// singleOrDouble chooses by the dtype of the first operand, f32 or f64.
+func singleOrDouble(f32, f64 lowerFunc) lowerFunc {
+	return func(c *call) {
+		if c.Operands[0].DType() == ir.F64 {
+			f64(c)
+		} else {
+			f32(c)
+		}
+	}
+}
+
 // lineRounders round lines of numbers as 16-bit floats have them.
 var lineRounders = map[ir.DType]func([]float32){ir.BF16: roundLine[vec.BF16], ir.F16: roundLine[vec.F16]}
 

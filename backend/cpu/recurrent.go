@@ -16,13 +16,8 @@ import (
 func init() {
 	for op, mode := range map[ir.Op]rnn.Mode{aten.LSTM: rnn.LSTM, aten.GRU: rnn.GRU, aten.RNNTanh: rnn.Tanh, aten.RNNReLU: rnn.ReLU} {
 		composites[op] = true
-		lowerings[op] = widened(func(c *call) {
-			if c.Operands[0].DType() == ir.F64 {
-				lowerRecurrent[float64](c, mode)
-			} else {
-				lowerRecurrent[float32](c, mode)
-			}
-		})
+		lowerings[op] = widened(singleOrDouble(
+			func(c *call) { lowerRecurrent[float32](c, mode) }, func(c *call) { lowerRecurrent[float64](c, mode) }))
 	}
 }
 

@@ -21,13 +21,7 @@ func init() {
 	lowerings[aten.ProductsOfOthers] = lowerProductsOfOthers
 	lowerings[aten.Cummax] = lowerCummax
 	lowerings[aten.Cummin] = lowerings[aten.Cummax]
-	lowerings[aten.CumprodGradient] = widened(func(c *call) {
-		if c.Operands[0].DType() == ir.F64 {
-			cumprodGradient[float64](c)
-		} else {
-			cumprodGradient[float32](c)
-		}
-	})
+	lowerings[aten.CumprodGradient] = widened(singleOrDouble(cumprodGradient[float32], cumprodGradient[float64]))
 }
 
 // The instantiations of each reduction by operand dtype. Those of sums are for

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"github.com/loris-ml/loris/internal/aten"
-	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/kernels/sample"
 )
@@ -12,17 +11,6 @@ func init() {
 	lowerings[aten.SamplePixels] = singleOrDouble(samplePixels[float32], samplePixels[float64])
 	lowerings[aten.SpreadPixels] = singleOrDouble(spreadPixels[float32], spreadPixels[float64])
 	lowerings[aten.PixelProducts] = singleOrDouble(pixelProducts[float32], pixelProducts[float64])
-}
-
-// singleOrDouble chooses by the dtype of the first operand, f32 or f64.
-func singleOrDouble(f32, f64 lowerFunc) lowerFunc {
-	return func(c *call) {
-		if c.Operands[0].DType() == ir.F64 {
-			f64(c)
-		} else {
-			f32(c)
-		}
-	}
 }
 
 const (

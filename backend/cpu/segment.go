@@ -11,20 +11,8 @@ import (
 
 func init() {
 	composites[aten.SegmentReduce], composites[aten.SegmentGradient] = true, true
-	lowerings[aten.SegmentReduce] = widened(func(c *call) {
-		if c.Operands[0].DType() == ir.F64 {
-			segmentReduce[float64](c)
-		} else {
-			segmentReduce[float32](c)
-		}
-	})
-	lowerings[aten.SegmentGradient] = widened(func(c *call) {
-		if c.Operands[0].DType() == ir.F64 {
-			segmentGradient[float64](c)
-		} else {
-			segmentGradient[float32](c)
-		}
-	})
+	lowerings[aten.SegmentReduce] = widened(singleOrDouble(segmentReduce[float32], segmentReduce[float64]))
+	lowerings[aten.SegmentGradient] = widened(singleOrDouble(segmentGradient[float32], segmentGradient[float64]))
 }
 
 // segmentCost is for one element of a stretch.

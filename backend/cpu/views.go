@@ -204,7 +204,7 @@ func (c *call) replaceShort(parts []plan.Value) bool {
 	if by < 0 || (by+out.Shape.Numel())*out.Size() > c.l.Buffers[whole.Buf].Bytes {
 		return false
 	}
-	n := outerRows(out, c.Dim("dim", out.Shape.Rank()))
+	n, _, _ := out.Shape.Around(c.Dim("dim", out.Shape.Rank()))
 	rows := shortMove{from: whole.Buf, to: strided.Dense([]int{n, out.Shape.Numel() / n}), rows: true}
 	rows.view = rows.to
 	rows.view.Offset = by
@@ -227,12 +227,6 @@ func (c *call) replaceShort(parts []plan.Value) bool {
 		g.add(c.l, part)
 	}
 	return true
-}
-
-// outerRows is the number of elements of the dimensions of a value before one.
-func outerRows(v plan.Value, dim int) int {
-	n, _, _ := v.Shape.Around(dim)
-	return n
 }
 
 type padFunc func(dst, src []byte, axes []strided.Axis, lo, hi int)
