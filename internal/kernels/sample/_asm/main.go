@@ -78,6 +78,58 @@ func rowChunks(columns reg.GPVirtual, pointers []reg.GPVirtual, body func(label 
 	Label("end")
 }
 
+// load and store move a vector; the last of a row has a mask.
+func load(m Mem, v reg.VecVirtual, mask reg.OpmaskVirtual, last bool) {
+	if last {
+		VMOVUPS_Z(m, mask, v)
+	} else {
+		VMOVUPS(m, v)
+	}
+}
+
+func store(v reg.VecVirtual, m Mem, mask reg.OpmaskVirtual, last bool) {
+	if last {
+		VMOVUPS(v, mask, m)
+	} else {
+		VMOVUPS(v, m)
+	}
+}
+
+// vectorOf returns where vector i of a row is.
+func vectorOf(row reg.GPVirtual, i int) Mem { return Mem{Base: row, Disp: 4 * lanes * i} }
+
+// eachPlace writes a loop over places, each with a row of its own from own on, and over their taps that count. It writes begin
+// and end with the place's row, and tap with the row that a tap selects and the weight of that. Rows have so many bytes.
+func eachPlace(label func(string) string, own, rows, bytes, step reg.GPVirtual, begin func(row reg.GPVirtual), tap func(row reg.GPVirtual, weight reg.VecVirtual), end func(row reg.GPVirtual)) {
+	at, weights, n, place := param("at"), param("weights"), param("n"), GP64()
+	MOVQ(own, place)
+	Label(label("place"))
+	begin(place)
+	p, w, t := GP64(), GP64(), param("taps")
+	MOVQ(at, p)
+	MOVQ(weights, w)
+	Label(label("tap"))
+	row, weight := GP64(), ZMM()
+	MOVLQSX(Mem{Base: p}, row)
+	TESTQ(row, row)
+	JL(LabelRef(label("none")))
+	IMULQ(bytes, row)
+	ADDQ(rows, row)
+	VBROADCASTSS(Mem{Base: w}, weight)
+	tap(row, weight)
+	Label(label("none"))
+	ADDQ(step, p)
+	ADDQ(step, w)
+	DECQ(t)
+	JNE(LabelRef(label("tap")))
+	end(place)
+	ADDQ(bytes, place)
+	ADDQ(Imm(4), at)
+	ADDQ(Imm(4), weights)
+	DECQ(n)
+	JNE(LabelRef(label("place")))
+}
+
 // weighRows writes the weighted sums of the rows that each place reads.
 func weighRows() {
 	begin("weighRows", "func(dst, rows *float32, width int, at *int32, weights *float32, step, taps, n int)",
@@ -88,52 +140,26 @@ func weighRows() {
 	SHLQ(Imm(2), step)
 	MOVQ(width, bytes)
 	SHLQ(Imm(2), bytes)
-	rowChunks(columns, []reg.GPVirtual{dst, rows}, func(label func(string) string, vectors int, last reg.OpmaskVirtual) {
-		at, weights, n, to := param("at"), param("weights"), param("n"), GP64()
-		MOVQ(dst, to)
-		Label(label("place"))
+	rowChunks(columns, []reg.GPVirtual{dst, rows}, func(label func(string) string, vectors int, mask reg.OpmaskVirtual) {
 		sums := make([]reg.VecVirtual, vectors)
-		for i := range sums {
-			sums[i] = ZMM()
-			zero(sums[i])
-		}
-		p, w, t := GP64(), GP64(), param("taps")
-		MOVQ(at, p)
-		MOVQ(weights, w)
-		Label(label("tap"))
-		row, weight := GP64(), ZMM()
-		MOVLQSX(Mem{Base: p}, row)
-		TESTQ(row, row)
-		JL(LabelRef(label("none")))
-		IMULQ(bytes, row)
-		ADDQ(rows, row)
-		VBROADCASTSS(Mem{Base: w}, weight)
-		for i, sum := range sums {
-			m := Mem{Base: row, Disp: 4 * lanes * i}
-			if i == vectors-1 {
-				VFMADD231PS(m, weight, last, sum)
-			} else {
-				VFMADD231PS(m, weight, sum)
+		eachPlace(label, dst, rows, bytes, step, func(reg.GPVirtual) {
+			for i := range sums {
+				sums[i] = ZMM()
+				zero(sums[i])
 			}
-		}
-		Label(label("none"))
-		ADDQ(step, p)
-		ADDQ(step, w)
-		DECQ(t)
-		JNE(LabelRef(label("tap")))
-		for i, sum := range sums {
-			m := Mem{Base: to, Disp: 4 * lanes * i}
-			if i == vectors-1 {
-				VMOVUPS(sum, last, m)
-			} else {
-				VMOVUPS(sum, m)
+		}, func(row reg.GPVirtual, weight reg.VecVirtual) {
+			for i, sum := range sums {
+				if i == vectors-1 {
+					VFMADD231PS(vectorOf(row, i), weight, mask, sum)
+				} else {
+					VFMADD231PS(vectorOf(row, i), weight, sum)
+				}
 			}
-		}
-		ADDQ(bytes, to)
-		ADDQ(Imm(4), at)
-		ADDQ(Imm(4), weights)
-		DECQ(n)
-		JNE(LabelRef(label("place")))
+		}, func(to reg.GPVirtual) {
+			for i, sum := range sums {
+				store(sum, vectorOf(to, i), mask, i == vectors-1)
+			}
+		})
 	})
 	VZEROUPPER()
 	RET()
@@ -149,53 +175,21 @@ func addRows() {
 	SHLQ(Imm(2), step)
 	MOVQ(width, bytes)
 	SHLQ(Imm(2), bytes)
-	rowChunks(columns, []reg.GPVirtual{src, rows}, func(label func(string) string, vectors int, last reg.OpmaskVirtual) {
-		at, weights, n, from := param("at"), param("weights"), param("n"), GP64()
-		MOVQ(src, from)
-		Label(label("place"))
+	rowChunks(columns, []reg.GPVirtual{src, rows}, func(label func(string) string, vectors int, mask reg.OpmaskVirtual) {
 		values := make([]reg.VecVirtual, vectors)
-		for i := range values {
-			values[i] = ZMM()
-			m := Mem{Base: from, Disp: 4 * lanes * i}
-			if i == vectors-1 {
-				VMOVUPS_Z(m, last, values[i])
-			} else {
-				VMOVUPS(m, values[i])
+		eachPlace(label, src, rows, bytes, step, func(from reg.GPVirtual) {
+			for i := range values {
+				values[i] = ZMM()
+				load(vectorOf(from, i), values[i], mask, i == vectors-1)
 			}
-		}
-		p, w, t := GP64(), GP64(), param("taps")
-		MOVQ(at, p)
-		MOVQ(weights, w)
-		Label(label("tap"))
-		row, weight := GP64(), ZMM()
-		MOVLQSX(Mem{Base: p}, row)
-		TESTQ(row, row)
-		JL(LabelRef(label("none")))
-		IMULQ(bytes, row)
-		ADDQ(rows, row)
-		VBROADCASTSS(Mem{Base: w}, weight)
-		for i, v := range values {
-			m, sum := Mem{Base: row, Disp: 4 * lanes * i}, ZMM()
-			if i == vectors-1 {
-				VMOVUPS_Z(m, last, sum)
+		}, func(row reg.GPVirtual, weight reg.VecVirtual) {
+			for i, v := range values {
+				m, sum, last := vectorOf(row, i), ZMM(), i == vectors-1
+				load(m, sum, mask, last)
 				VFMADD231PS(v, weight, sum)
-				VMOVUPS(sum, last, m)
-			} else {
-				VMOVUPS(m, sum)
-				VFMADD231PS(v, weight, sum)
-				VMOVUPS(sum, m)
+				store(sum, m, mask, last)
 			}
-		}
-		Label(label("none"))
-		ADDQ(step, p)
-		ADDQ(step, w)
-		DECQ(t)
-		JNE(LabelRef(label("tap")))
-		ADDQ(bytes, from)
-		ADDQ(Imm(4), at)
-		ADDQ(Imm(4), weights)
-		DECQ(n)
-		JNE(LabelRef(label("place")))
+		}, func(reg.GPVirtual) {})
 	})
 	VZEROUPPER()
 	RET()
@@ -297,7 +291,8 @@ func weighPlane() {
 	MOVQ(at, p)
 	MOVQ(weights, w)
 	Label("tap")
-	value, weight := gathered(plane, p, mask, nothing), ZMM()
+	index, inside := tapsAt(p, mask, nothing)
+	value, weight := gathered(plane, index, inside), ZMM()
 	VMOVUPS_Z(Mem{Base: w}, mask, weight)
 	VFMADD231PS(value, weight, sum)
 	ADDQ(step, p)
@@ -314,12 +309,17 @@ func weighPlane() {
 	RET()
 }
 
-// gathered returns the elements of a plane at a vector of places in memory, of which a mask has some; 0 for
-// those below zero.
-func gathered(plane, at reg.GPVirtual, mask reg.OpmaskVirtual, nothing reg.VecVirtual) reg.VecVirtual {
-	index, value, inside := ZMM(), ZMM(), K()
-	VMOVDQU32_Z(Mem{Base: at}, mask, index)
+// tapsAt returns a vector of taps in memory, of which a mask has some, and which of them are not below zero.
+func tapsAt(p reg.GPVirtual, mask reg.OpmaskVirtual, nothing reg.VecVirtual) (index reg.VecVirtual, inside reg.OpmaskVirtual) {
+	index, inside = ZMM(), K()
+	VMOVDQU32_Z(Mem{Base: p}, mask, index)
 	VPCMPD(Imm(notLess), nothing, index, mask, inside)
+	return index, inside
+}
+
+// gathered returns the elements of a plane at places of a mask, which it clears, and 0 for others.
+func gathered(plane reg.GPVirtual, index reg.VecVirtual, inside reg.OpmaskVirtual) reg.VecVirtual {
+	value := ZMM()
 	zero(value)
 	VGATHERDPS(Mem{Base: plane, Index: index, Scale: 4}, inside, value)
 	return value
@@ -341,13 +341,10 @@ func multiplyPlane() {
 	MOVQ(at, p)
 	MOVQ(dst, q)
 	Label("tap")
-	index, value, inside, sum := ZMM(), ZMM(), K(), ZMM()
-	VMOVDQU32_Z(Mem{Base: p}, mask, index)
-	VPCMPD(Imm(notLess), nothing, index, mask, inside)
+	index, inside := tapsAt(p, mask, nothing)
 	kept := K()
 	KMOVW(inside, kept)
-	zero(value)
-	VGATHERDPS(Mem{Base: plane, Index: index, Scale: 4}, inside, value)
+	value, sum := gathered(plane, index, inside), ZMM()
 	VMOVUPS_Z(Mem{Base: q}, mask, sum)
 	VFMADD231PS(value, v, kept, sum)
 	VMOVUPS(sum, mask, Mem{Base: q})
