@@ -113,9 +113,7 @@ func (s *state[A]) long(w *scratch[A], o *anyOperand, x0, x1, k0, depth int) row
 func (s *state[A]) dotTile(w *scratch[A], r0, r1, j0, j1 int) {
 	out, ldc := s.target(w, r0, r1, j0, j1)
 	if s.plan.biased {
-		for i := range r1 - r0 {
-			copy(out[i*ldc:][:j1-j0], s.post.colBias[j0:j1])
-		}
+		s.biasRows(out, ldc, r1-r0, j0, j1-j0)
 	}
 	w.edge = grown(w.edge, (len(s.kernel.dots.tiles)-1)*dotCols)
 	bt, mr := s.b.transposed(), s.plan.mr

@@ -126,11 +126,11 @@ func scale[A Float](x []A, by A) {
 // activate applies an activation other than Relu in place.
 func activate[A Float](act Activation, x []A) { vec.Apply(vec.Activation{Kind: act}, x) }
 
-// biasRows sets rows of a tile to the bias of columns j.., at most the kernel's. Its lines are in the first-level cache then,
-// where the sums are added to them: rows that are set all at once would be read from memory again.
+// biasRows sets rows to the bias of so many columns from j on. Those of a tile are in the first-level cache then, where the sums
+// are added to them: rows that are set all at once would be read from memory again.
 func (s *state[A]) biasRows(c []A, ldc, rows, j, cols int) {
 	bias := s.post.colBias[j : j+cols]
-	if f := s.kernel.copyRows; f != nil {
+	if f := s.kernel.copyRows; f != nil && cols <= s.kernel.nr {
 		f(&c[0], ldc, &bias[0], 0, cols, rows)
 		return
 	}

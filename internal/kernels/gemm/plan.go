@@ -304,8 +304,7 @@ func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth 
 			b, bK := s.right(w, j, j0, k0, depth)
 			a, aRow, aK := s.left(w, r0, r0, r1-r0, k0, depth)
 			if biased {
-				s.biasRows(out[j-j0:], ldc, r1-r0, j, kn.nr)
-				s.biasRows(out[j-j0+kn.nr:], ldc, r1-r0, j+kn.nr, kn.nr)
+				s.biasRows(out[j-j0:], ldc, r1-r0, j, 2*kn.nr)
 			}
 			kn.broad[r1-r0](depth, a, aRow, aK, b, bK, &out[j-j0], ldc, 2*kn.nr, s.alpha, flags, b, 0)
 			j += kn.nr

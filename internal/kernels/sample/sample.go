@@ -197,14 +197,14 @@ func (k *Taps[T]) WeighPlanes(dst []T, step int, planes []T, channels, pixels in
 
 // weighByVectors is WeighPlanes by loops, which read two taps at once where these adjoin.
 func (k *Taps[T]) weighByVectors(dst []float32, step int, planes, weights []float32, channels, pixels int) {
-	each := k.Taps
-	if k.Taps%pairedTaps == 0 && pixels > 1 {
+	each, paired := k.Taps, k.Taps%pairedTaps == 0 && pixels > 1
+	if paired {
 		each = pairedTaps
 	}
 	for t := 0; t < k.Taps; t += each {
 		for i := 0; i < k.N; {
 			at, w, n := &k.At[t*k.Step+i], &weights[t*k.Step+i], k.N-i
-			if each == pairedTaps && pixels > 1 {
+			if paired {
 				i += use.weighPairs(&dst[i], &planes[0], at, w, k.Step, n, channels, step, pixels, t > 0)
 				if i == k.N {
 					break
