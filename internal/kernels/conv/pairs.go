@@ -22,7 +22,7 @@ func (f Form) depth(channels int) int {
 	return channels
 }
 
-// inPairs reports whether a convolution of the element type is computed in pairs.
+// inPairs reports whether a convolution of the element type can be computed in pairs.
 func inPairs[T Element](g *Geometry) bool {
 	_, ok := any(*new(T)).(vec.BF16)
 	return ok && tile.Pairs() != nil && g.CIn > 1

@@ -3,6 +3,7 @@ package conv
 import (
 	"testing"
 
+	"github.com/loris-ml/loris/internal/isa"
 	"github.com/loris-ml/loris/internal/kernels/tile"
 	"github.com/loris-ml/loris/internal/kernels/vec"
 	"github.com/loris-ml/loris/internal/parallel"
@@ -63,13 +64,13 @@ func TestPairsScale(t *testing.T) {
 	})
 }
 
-// TestPairsOfNew holds that a convolution of bf16 is computed in pairs where there are such tiles,
+// TestPairsOfNew holds that a convolution of bf16 is computed in pairs where these are fast,
 // but for what Winograd's form is for, and one of f16 is not.
 func TestPairsOfNew(t *testing.T) {
 	g := geometry(1, 1, 24, 32, plane(1, 14), cube(1), cube(1), cube(0), cube(1))
 	l := ChannelsFirst(24, g.In)
 	want := Plain
-	if tile.Pairs() != nil {
+	if isa.FastBF16Pairs() {
 		want = Pairs
 	}
 	if got := New[vec.BF16, float32](g, l, l, parallel.Threads(), false).Form(); got != want {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/loris-ml/loris/internal/isa"
 	"github.com/loris-ml/loris/internal/kernels/tile"
 )
 
@@ -97,7 +98,7 @@ type cut struct{ seg, n, from, run, k int }
 func New[T Element, A Float](g Geometry, x, y Layout, threads int, once bool) *Plan[A] {
 	set := tile.Best[A]()
 	form := formOf(&g, set, once)
-	if form == Plain && inPairs[T](&g) {
+	if form == Plain && isa.FastBF16Pairs() && inPairs[T](&g) {
 		form = Pairs
 	}
 	return newPlan[T](g, x, y, set, threads, form)

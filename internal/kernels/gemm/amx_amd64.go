@@ -85,7 +85,7 @@ func newProduct(rows, depth int, a *float32, aRow int, b *float32, bK int, c *fl
 // process use it, and the loop must get a product right that is known: it is run less often than others.
 func amxPairs() *kernel[float32] {
 	x := &cpu.X86
-	if !isa.AVX512() || !x.HasAVX512BF16 || !x.HasAMXTile || !x.HasAMXBF16 || !permitTiles() {
+	if !isa.BF16Pairs() || !x.HasAMXTile || !x.HasAMXBF16 || !permitTiles() {
 		return nil
 	}
 	if !multiplies(amxTile) {

@@ -32,12 +32,10 @@ func scalarTile(rows, depth int, a *float32, aRow int, b *float32, bK int, c *fl
 	}
 }
 
-// withTiles returns a kernel whose pairs are multiplied by scalarTile, so that all but the loop of
+// tilesFor returns a kernel of pairs that are multiplied by scalarTile, so that all but the loop of
 // processors with tiles is tested on others, too.
-func withTiles[A Float](k *kernel[A]) *kernel[A] {
-	with := *k
-	with.pairs = any(deepKernel("tiles", any(k.pairs).(*kernel[float32]), scalarTile)).(*kernel[A])
-	return &with
+func tilesFor[A Float](pairs *kernel[A]) *kernel[A] {
+	return any(deepKernel("tiles", any(pairs).(*kernel[float32]), scalarTile)).(*kernel[A])
 }
 
 // TestMultiplies checks that the trial of a loop tells a right one from others.

@@ -5,7 +5,7 @@
 // Products are summed in float32 for float32 and the 16-bit floats, and in
 // float64 for float64, in blocks along the depth: a sum of k products errs by at
 // most k·2⁻²⁴ of the sum of their magnitudes (2⁻⁵³ for float64), and is then rounded
-// to the result's type. Processors that multiply pairs of bfloat16 (AVX512-BF16)
+// to the result's type. Processors that are fast with pairs of bfloat16 (AVX512-BF16)
 // take subnormal ones, below 1.2e-38, as zero, as oneDNN does there. What is done to a finished
 // result (bias, residual, activation) is part of the call and happens while the
 // result is in cache.

@@ -27,7 +27,7 @@ type kernel[A Float] struct {
 	copyPanels func(dst *A, panel int, src *A, stride, n, depth int)
 	dots       *dots[A] // nil if there are none
 	// pairs is the kernel for operands of bfloat16, whose loops pack words; both nil if
-	// the processor does not multiply pairs of them.
+	// the processor does not multiply pairs of them, or takes longer for that.
 	pairs *kernel[A]
 	loops *pairLoops
 	// deep says that panels of the left operand have their rows one after another, not

@@ -5,8 +5,6 @@ package gemm
 import (
 	"unsafe"
 
-	"golang.org/x/sys/cpu"
-
 	"github.com/loris-ml/loris/internal/isa"
 )
 
@@ -17,11 +15,10 @@ import (
 func nativeKernels[A Float]() []*kernel[A] {
 	var l32 []*kernel[float32]
 	var l64 []*kernel[float64]
-	if isa.AVX512() && cpu.X86.HasAVX512BF16 {
+	if kn := amxPairs(); kn != nil {
+		avx512F32.pairs = kn
+	} else if isa.FastBF16Pairs() {
 		avx512F32.pairs = avx512Pairs
-		if kn := amxPairs(); kn != nil {
-			avx512F32.pairs = kn
-		}
 	}
 	if isa.AVX512() {
 		l32, l64 = append(l32, avx512F32), append(l64, avx512F64)
@@ -33,6 +30,14 @@ func nativeKernels[A Float]() []*kernel[A] {
 		return l
 	}
 	return any(l64).([]*kernel[A])
+}
+
+// vectorPairs returns the kernel whose vectors multiply pairs of bfloat16, or nil if the processor has none.
+func vectorPairs() *kernel[float32] {
+	if !isa.BF16Pairs() {
+		return nil
+	}
+	return avx512Pairs
 }
 
 var avx512F32 = &kernel[float32]{

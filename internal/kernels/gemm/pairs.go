@@ -151,7 +151,7 @@ func Pairs(dst []float32, dstStride int, src []BF16, across, along, n, depth int
 	whole := depth / 2
 	dst, src = dst[:((depth+1)/2-1)*dstStride+n], src[:(depth-1)*along+(n-1)*across+1]
 	if whole > 0 {
-		packPairs(kernels32[0].pairs.loops, dst, dstStride, (*uint16)(unsafe.SliceData(src)), across, along, n, whole)
+		packPairs(vectorPairs().loops, dst, dstStride, (*uint16)(unsafe.SliceData(src)), across, along, n, whole)
 	}
 	if 2*whole < depth {
 		for i := range n {

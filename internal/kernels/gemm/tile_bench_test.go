@@ -11,6 +11,9 @@ func BenchmarkTile(b *testing.B) {
 	for _, k := range kernels32 {
 		b.Run("f32/"+k.name, func(b *testing.B) { benchTile(b, k) })
 	}
+	if k := vectorPairs(); k != nil { // of which each word is two elements
+		b.Run("pairs/"+k.name, func(b *testing.B) { benchTile(b, k) })
+	}
 	for _, k := range kernels64 {
 		b.Run("f64/"+k.name, func(b *testing.B) { benchTile(b, k) })
 	}

@@ -3,8 +3,6 @@
 package tile
 
 import (
-	"golang.org/x/sys/cpu"
-
 	"github.com/loris-ml/loris/internal/isa"
 )
 
@@ -26,7 +24,7 @@ func native64() []*Set[float64] {
 
 // nativePairs returns the tiles for pairs of bfloat16, or nil.
 func nativePairs() *Set[float32] {
-	if !isa.AVX512() || !cpu.X86.HasAVX512BF16 {
+	if !isa.BF16Pairs() {
 		return nil
 	}
 	return &Set[float32]{Name: "avx512bf16", Width: 32, half: halfBF16AVX512, one: oneBF16AVX512, two: twoBF16AVX512, join: joinPairs}
