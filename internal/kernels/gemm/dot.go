@@ -10,6 +10,7 @@ const (
 	dotCols   = 4
 	dotDepth  = 16 << 10 // elements of one pass
 	dotNarrow = 1 << 10  // the same of 16-bit elements, which are widened first
+	maxLanes  = 8
 	// dotSide is up to which rows or columns this pays, dotLeast from which depth.
 	dotSide  = 32
 	dotLeast = 48
@@ -22,7 +23,7 @@ type dotFunc[A Float] func(depth int, a *A, aRow int, b *A, bCol int, c *A, ldc 
 // dots is the loops for one element type, by rows.
 type dots[A Float] struct {
 	tiles []dotFunc[A]
-	// lanes is of what the depth must be a multiple; the rest is left to Go.
+	// lanes is of what the depth must be a multiple, at most maxLanes; the rest is left to Go.
 	lanes int
 }
 
@@ -38,7 +39,7 @@ func (s *state[A]) planDots() {
 	p.dot = true
 	p.mr = balanced(s.m, len(s.kernel.dots.tiles)-1)
 	p.depth = dotDepth
-	if s.widens() {
+	if s.widensLong() {
 		p.depth = dotNarrow
 	}
 	p.chunk = s.m
@@ -69,6 +70,9 @@ func (r rows[A]) at(i int) *A {
 // widens reports whether operands are made wide before they are multiplied.
 func (s *state[A]) widens() bool { return s.a.format != wide && s.kernel.loops == nil }
 
+// widensLong reports whether those of the longer one are.
+func (s *state[A]) widensLong() bool { return s.widens() && s.kernel.stored == wide }
+
 // widenShort makes the shorter operand of 16-bit elements wide, as dense rows.
 func (s *state[A]) widenShort() {
 	if !s.widens() {
@@ -98,6 +102,9 @@ func (s *state[A]) short(o *anyOperand, x0, k0 int) rows[A] {
 }
 
 func (s *state[A]) long(w *scratch[A], o *anyOperand, x0, x1, k0, depth int) rows[A] {
+	if s.kernel.stored != wide {
+		return rows[A]{(*A)(o.at(x0, k0, 2)), o.rs * 2}
+	}
 	if !s.widens() {
 		return s.short(o, x0, k0)
 	}
@@ -117,27 +124,29 @@ func (s *state[A]) dotTile(w *scratch[A], r0, r1, j0, j1 int) {
 	}
 	w.edge = grown(w.edge, (len(s.kernel.dots.tiles)-1)*dotCols)
 	bt, mr := s.b.transposed(), s.plan.mr
-	for k0 := 0; k0 < s.k; k0 += s.plan.depth {
-		depth := min(s.plan.depth, s.k-k0)
-		flags := 0
-		if k0 > 0 || s.plan.adds(s.post.beta != 0) {
-			flags = flagAdd
-		}
-		if s.m > s.n {
-			for r := r0; r < r1; r += mr {
-				re := min(r+mr, r1)
-				a := s.long(w, &s.a, r, re, k0, depth)
-				for j := j0; j < j1; j += dotCols {
-					s.dot(w, a, s.short(&bt, j, k0), out[(r-r0)*ldc+j-j0:], ldc, re-r, min(dotCols, j1-j), j, depth, flags)
-				}
+	// Rows of the longer operand are read from end to end, as memory is fastest.
+	from, to, step := j0, j1, dotCols
+	if s.m > s.n {
+		from, to, step = r0, r1, mr
+	}
+	for x := from; x < to; x += step {
+		xe := min(x+step, to)
+		for k0 := 0; k0 < s.k; k0 += s.plan.depth {
+			depth := min(s.plan.depth, s.k-k0)
+			flags := 0
+			if k0 > 0 || s.plan.adds(s.post.beta != 0) {
+				flags = flagAdd
 			}
-			continue
-		}
-		for j := j0; j < j1; j += dotCols {
-			je := min(j+dotCols, j1)
-			b := s.long(w, &bt, j, je, k0, depth)
+			if s.m > s.n {
+				a := s.long(w, &s.a, x, xe, k0, depth)
+				for j := j0; j < j1; j += dotCols {
+					s.dot(w, a, s.short(&bt, j, k0), out[(x-r0)*ldc+j-j0:], ldc, xe-x, min(dotCols, j1-j), j, depth, flags)
+				}
+				continue
+			}
+			b := s.long(w, &bt, x, xe, k0, depth)
 			for r := r0; r < r1; r += mr {
-				s.dot(w, s.short(&s.a, r, k0), b, out[(r-r0)*ldc+j-j0:], ldc, min(mr, r1-r), je-j, 0, depth, flags)
+				s.dot(w, s.short(&s.a, r, k0), b, out[(r-r0)*ldc+x-j0:], ldc, min(mr, r1-r), xe-x, 0, depth, flags)
 			}
 		}
 	}
@@ -188,8 +197,15 @@ func (s *state[A]) dotRest(a, b rows[A], c []A, ldc, rows, cols, k0, k1 int) {
 	for i := range rows {
 		x := unsafe.Slice(a.at(i), k1)[k0:]
 		for j := range cols {
-			y := unsafe.Slice(b.at(j), k1)[k0:]
 			var sum A
+			var y []A
+			if s.kernel.stored == wide {
+				y = unsafe.Slice(b.at(j), k1)[k0:]
+			} else {
+				var few [maxLanes]A
+				y = few[:k1-k0]
+				widen(s.kernel.stored, y, unsafe.Add(unsafe.Pointer(b.at(j)), 2*k0), 1)
+			}
 			for p, v := range x {
 				sum += v * y[p]
 			}

@@ -167,6 +167,7 @@ const (
 	wide   format = iota // in the type that products are summed in
 	bf16                 // as bfloat16
 	binary               // as binary16
+	formats
 )
 
 func formatOf[T Element]() format {

@@ -30,6 +30,11 @@ type kernel[A Float] struct {
 	// the processor does not multiply pairs of them, or takes longer for that.
 	pairs *kernel[A]
 	loops *pairLoops
+	// narrow is, by the format of 16-bit elements, the kernel for a few rows times a right operand of
+	// those, which it reads where they lie; nil if there is none.
+	narrow [formats]*kernel[A]
+	// stored is the format of right operands that are read where they lie.
+	stored format
 	// deep says that panels of the left operand have their rows one after another, not
 	// steps of the depth, and that tiles do not multiply by alpha.
 	deep bool
@@ -56,6 +61,7 @@ type panelFunc[A Float] func(depth int, a, b, c *A, ldc, cols int, alpha A, flag
 const (
 	flagAdd    = 1 << iota // to what c holds
 	flagPadded             // rows of b may be read up to the full width
+	flagBelow              // the tile below this one comes soon, and so its lines are asked for if this takes less time than that
 )
 
 // packFunc sets dst[p·width+i], for i < n and p < depth, to the elements of a

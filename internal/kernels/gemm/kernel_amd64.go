@@ -54,6 +54,7 @@ var avx512F32 = &kernel[float32]{
 		panels8x32F32AVX512, panels9x32F32AVX512, panels10x32F32AVX512, panels11x32F32AVX512, panels12x32F32AVX512, panels13x32F32AVX512, panels14x32F32AVX512,
 	},
 	copyRows: copyRowsF32AVX512, transpose: transposeF32AVX512, copyPanels: copyPanelsF32AVX512,
+	narrow: [formats]*kernel[float32]{bf16: avx512BF16, binary: avx512F16},
 	broad:  []tileFunc[float32]{nil, tile1x64F32AVX512, tile2x64F32AVX512, tile3x64F32AVX512, tile4x64F32AVX512},
 	dots:   &dots[float32]{lanes: 1, tiles: []dotFunc[float32]{nil, dot1x4F32AVX512, dot2x4F32AVX512, dot3x4F32AVX512, dot4x4F32AVX512, dot5x4F32AVX512, dot6x4F32AVX512}},
 	finish: finishF32AVX512,
@@ -77,6 +78,46 @@ var avx512Pairs = &kernel[float32]{
 	finish: finishF32AVX512,
 	times:  timesF32AVX512,
 }
+
+// avx512BF16 and avx512F16 are what avx512F32 has for a few rows and 16-bit elements.
+var (
+	avx512BF16 = &kernel[float32]{
+		name: "avx512 bf16", mr: 8, nr: 32, masked: true, stored: bf16,
+		tiles: [2][]tileFunc[float32]{
+			{nil, tile1x32BF16F32AVX512, tile2x32BF16F32AVX512, tile3x32BF16F32AVX512, tile4x32BF16F32AVX512, tile5x32BF16F32AVX512, tile6x32BF16F32AVX512, tile7x32BF16F32AVX512, tile8x32BF16F32AVX512},
+			{nil, tile1x16BF16F32AVX512, tile2x16BF16F32AVX512, tile3x16BF16F32AVX512, tile4x16BF16F32AVX512, tile5x16BF16F32AVX512, tile6x16BF16F32AVX512, tile7x16BF16F32AVX512, tile8x16BF16F32AVX512},
+		},
+		transpose: transposeF32AVX512, copyRows: copyRowsF32AVX512,
+		broad:  []tileFunc[float32]{nil, tile1x64BF16F32AVX512, tile2x64BF16F32AVX512, tile3x64BF16F32AVX512, tile4x64BF16F32AVX512},
+		dots:   &dots[float32]{lanes: 1, tiles: []dotFunc[float32]{nil, dot1x4BF16F32AVX512, dot2x4BF16F32AVX512, dot3x4BF16F32AVX512, dot4x4BF16F32AVX512, dot5x4BF16F32AVX512, dot6x4BF16F32AVX512}},
+		finish: finishF32AVX512,
+		times:  timesF32AVX512,
+	}
+	avx512F16 = &kernel[float32]{
+		name: "avx512 f16", mr: 8, nr: 32, masked: true, stored: binary,
+		tiles: [2][]tileFunc[float32]{
+			{nil, tile1x32F16F32AVX512, tile2x32F16F32AVX512, tile3x32F16F32AVX512, tile4x32F16F32AVX512, tile5x32F16F32AVX512, tile6x32F16F32AVX512, tile7x32F16F32AVX512, tile8x32F16F32AVX512},
+			{nil, tile1x16F16F32AVX512, tile2x16F16F32AVX512, tile3x16F16F32AVX512, tile4x16F16F32AVX512, tile5x16F16F32AVX512, tile6x16F16F32AVX512, tile7x16F16F32AVX512, tile8x16F16F32AVX512},
+		},
+		transpose: transposeF32AVX512, copyRows: copyRowsF32AVX512,
+		broad:  []tileFunc[float32]{nil, tile1x64F16F32AVX512, tile2x64F16F32AVX512, tile3x64F16F32AVX512, tile4x64F16F32AVX512},
+		dots:   &dots[float32]{lanes: 1, tiles: []dotFunc[float32]{nil, dot1x4F16F32AVX512, dot2x4F16F32AVX512, dot3x4F16F32AVX512, dot4x4F16F32AVX512, dot5x4F16F32AVX512, dot6x4F16F32AVX512}},
+		finish: finishF32AVX512,
+		times:  timesF32AVX512,
+	}
+)
+
+// avx2BF16 and avx2F16 are the same for avx2F32: they have dot products only.
+var (
+	avx2BF16 = &kernel[float32]{
+		name: "avx2 bf16", stored: bf16,
+		dots: &dots[float32]{lanes: 8, tiles: []dotFunc[float32]{nil, dot1x4BF16F32AVX2, dot2x4BF16F32AVX2}},
+	}
+	avx2F16 = &kernel[float32]{
+		name: "avx2 f16", stored: binary,
+		dots: &dots[float32]{lanes: 8, tiles: []dotFunc[float32]{nil, dot1x4F16F32AVX2, dot2x4F16F32AVX2}},
+	}
+)
 
 var avx512F64 = &kernel[float64]{
 	name: "avx512", mr: 14, nr: 16, masked: true,
@@ -106,6 +147,7 @@ var avx2F32 = &kernel[float32]{
 	transpose: func(dst *float32, width int, src *float32, stride, n, depth int) {
 		transposeWhole(transposeF32AVX2, 8, dst, width, src, stride, n, depth)
 	},
+	narrow: [formats]*kernel[float32]{bf16: avx2BF16, binary: avx2F16},
 	dots:   &dots[float32]{lanes: 8, tiles: []dotFunc[float32]{nil, dot1x4F32AVX2, dot2x4F32AVX2}},
 	finish: finishF32AVX2,
 	times:  timesF32AVX2,

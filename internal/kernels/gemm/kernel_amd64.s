@@ -65,6 +65,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
 	IMUL3Q $0x00000001, R8, R9
 	ADDQ   DI, R9
 
@@ -205,6 +208,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
 	IMUL3Q $0x00000001, R8, R9
 	ADDQ   DI, R9
 
@@ -469,6 +475,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000002, R9, R10
 	ADDQ   R8, R10
 
@@ -638,6 +647,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000002, R9, R10
 	ADDQ   R8, R10
 
@@ -957,6 +969,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000003, R9, R10
 	ADDQ   R8, R10
 
@@ -1155,6 +1170,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000003, R9, R10
 	ADDQ   R8, R10
 
@@ -1530,6 +1548,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000004, R10, R11
 	ADDQ   R9, R11
 
@@ -1758,6 +1779,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000004, R10, R11
 	ADDQ   R9, R11
 
@@ -2188,6 +2212,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000005, R10, R11
 	ADDQ   R9, R11
 
@@ -2445,6 +2472,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000005, R10, R11
 	ADDQ   R9, R11
 
@@ -2931,6 +2961,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
 	IMUL3Q $0x00000006, R11, R12
 	ADDQ   R10, R12
 
@@ -3218,6 +3251,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
 	IMUL3Q $0x00000006, R11, R12
 	ADDQ   R10, R12
 
@@ -3759,6 +3795,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
 	IMUL3Q $0x00000007, R11, R12
 	ADDQ   R10, R12
 
@@ -4075,6 +4114,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
 	IMUL3Q $0x00000007, R11, R12
 	ADDQ   R10, R12
 
@@ -4674,6 +4716,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x00000008, R12, R13
 	ADDQ   R11, R13
 
@@ -5026,6 +5071,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x00000008, R12, R13
 	ADDQ   R11, R13
 
@@ -5684,6 +5732,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x00000009, R12, R13
 	ADDQ   R11, R13
 
@@ -6065,6 +6116,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x00000009, R12, R13
 	ADDQ   R11, R13
 
@@ -6778,6 +6832,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000a, R12, R13
 	ADDQ   R11, R13
 
@@ -7188,6 +7245,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000a, R12, R13
 	ADDQ   R11, R13
 
@@ -7956,6 +8016,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000b, R12, R13
 	ADDQ   R11, R13
 
@@ -8395,6 +8458,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000b, R12, R13
 	ADDQ   R11, R13
 
@@ -9218,6 +9284,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000c, R12, R13
 	ADDQ   R11, R13
 
@@ -9686,6 +9755,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000c, R12, R13
 	ADDQ   R11, R13
 
@@ -10564,6 +10636,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000d, R12, R13
 	ADDQ   R11, R13
 
@@ -11061,6 +11136,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000d, R12, R13
 	ADDQ   R11, R13
 
@@ -11994,6 +12072,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000e, R12, R13
 	ADDQ   R11, R13
 
@@ -12520,6 +12601,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000e, R12, R13
 	ADDQ   R11, R13
 
@@ -13403,6 +13487,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
 	IMUL3Q $0x00000001, R8, R9
 	ADDQ   DI, R9
 
@@ -13609,6 +13696,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000002, R9, R10
 	ADDQ   R8, R10
 
@@ -13871,6 +13961,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000003, R9, R10
 	ADDQ   R8, R10
 
@@ -14190,6 +14283,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000004, R10, R11
 	ADDQ   R9, R11
 
@@ -16236,6 +16332,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
 	IMUL3Q $0x00000001, R8, R9
 	ADDQ   DI, R9
 
@@ -16380,6 +16479,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
 	IMUL3Q $0x00000001, R8, R9
 	ADDQ   DI, R9
 
@@ -16649,6 +16751,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000002, R9, R10
 	ADDQ   R8, R10
 
@@ -16822,6 +16927,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000002, R9, R10
 	ADDQ   R8, R10
 
@@ -17146,6 +17254,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000003, R9, R10
 	ADDQ   R8, R10
 
@@ -17348,6 +17459,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000003, R9, R10
 	ADDQ   R8, R10
 
@@ -17728,6 +17842,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000004, R10, R11
 	ADDQ   R9, R11
 
@@ -17960,6 +18077,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000004, R10, R11
 	ADDQ   R9, R11
 
@@ -18395,6 +18515,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000005, R10, R11
 	ADDQ   R9, R11
 
@@ -18656,6 +18779,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000005, R10, R11
 	ADDQ   R9, R11
 
@@ -19147,6 +19273,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
 	IMUL3Q $0x00000006, R11, R12
 	ADDQ   R10, R12
 
@@ -19438,6 +19567,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
 	IMUL3Q $0x00000006, R11, R12
 	ADDQ   R10, R12
 
@@ -19984,6 +20116,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
 	IMUL3Q $0x00000007, R11, R12
 	ADDQ   R10, R12
 
@@ -20304,6 +20439,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
 	IMUL3Q $0x00000007, R11, R12
 	ADDQ   R10, R12
 
@@ -20908,6 +21046,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x00000008, R12, R13
 	ADDQ   R11, R13
 
@@ -21264,6 +21405,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x00000008, R12, R13
 	ADDQ   R11, R13
 
@@ -21927,6 +22071,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x00000009, R12, R13
 	ADDQ   R11, R13
 
@@ -22312,6 +22459,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x00000009, R12, R13
 	ADDQ   R11, R13
 
@@ -23036,6 +23186,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000a, R12, R13
 	ADDQ   R11, R13
 
@@ -23450,6 +23603,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000a, R12, R13
 	ADDQ   R11, R13
 
@@ -24229,6 +24385,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000b, R12, R13
 	ADDQ   R11, R13
 
@@ -24672,6 +24831,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000b, R12, R13
 	ADDQ   R11, R13
 
@@ -25506,6 +25668,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000c, R12, R13
 	ADDQ   R11, R13
 
@@ -25978,6 +26143,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000c, R12, R13
 	ADDQ   R11, R13
 
@@ -26867,6 +27035,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000d, R12, R13
 	ADDQ   R11, R13
 
@@ -27368,6 +27539,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000d, R12, R13
 	ADDQ   R11, R13
 
@@ -28312,6 +28486,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000e, R12, R13
 	ADDQ   R11, R13
 
@@ -28842,6 +29019,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000e, R12, R13
 	ADDQ   R11, R13
 
@@ -29736,6 +29916,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
 	IMUL3Q $0x00000001, R8, R9
 	ADDQ   DI, R9
 
@@ -29946,6 +30129,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000002, R9, R10
 	ADDQ   R8, R10
 
@@ -30212,6 +30398,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000003, R9, R10
 	ADDQ   R8, R10
 
@@ -30535,6 +30724,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000004, R10, R11
 	ADDQ   R9, R11
 
@@ -32403,6 +32595,9 @@ begin:
 	JZ     done
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
 	IMUL3Q $0x00000001, R8, R9
 	ADDQ   DI, R9
 
@@ -32528,6 +32723,9 @@ begin:
 	JZ     done
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000002, R9, R10
 	ADDQ   R8, R10
 
@@ -32682,6 +32880,9 @@ begin:
 	JZ     done
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000003, R9, R10
 	ADDQ   R8, R10
 
@@ -32866,6 +33067,9 @@ begin:
 	JZ     done
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000004, R10, R11
 	ADDQ   R9, R11
 
@@ -33079,6 +33283,9 @@ begin:
 	JZ     done
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000005, R10, R11
 	ADDQ   R9, R11
 
@@ -33322,6 +33529,9 @@ begin:
 	JZ     done
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
 	IMUL3Q $0x00000006, R11, R12
 	ADDQ   R10, R12
 
@@ -33954,6 +34164,9 @@ begin:
 	JZ     done
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
 	IMUL3Q $0x00000001, R8, R9
 	ADDQ   DI, R9
 
@@ -34083,6 +34296,9 @@ begin:
 	JZ     done
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000002, R9, R10
 	ADDQ   R8, R10
 
@@ -34241,6 +34457,9 @@ begin:
 	JZ     done
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000003, R9, R10
 	ADDQ   R8, R10
 
@@ -34429,6 +34648,9 @@ begin:
 	JZ     done
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000004, R10, R11
 	ADDQ   R9, R11
 
@@ -34646,6 +34868,9 @@ begin:
 	JZ     done
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000005, R10, R11
 	ADDQ   R9, R11
 
@@ -34893,6 +35118,9 @@ begin:
 	JZ     done
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
 	IMUL3Q $0x00000006, R11, R12
 	ADDQ   R10, R12
 
@@ -35492,6 +35720,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
 	IMUL3Q $0x00000001, R8, R9
 	ADDQ   DI, R9
 
@@ -35650,6 +35881,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
 	IMUL3Q $0x00000001, R8, R9
 	ADDQ   DI, R9
 
@@ -35954,6 +36188,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000002, R9, R10
 	ADDQ   R8, R10
 
@@ -36159,6 +36396,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000002, R9, R10
 	ADDQ   R8, R10
 
@@ -36554,6 +36794,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000003, R9, R10
 	ADDQ   R8, R10
 
@@ -36806,6 +37049,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000003, R9, R10
 	ADDQ   R8, R10
 
@@ -37293,6 +37539,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000004, R10, R11
 	ADDQ   R9, R11
 
@@ -37593,6 +37842,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000004, R10, R11
 	ADDQ   R9, R11
 
@@ -38171,6 +38423,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000005, R10, R11
 	ADDQ   R9, R11
 
@@ -38518,6 +38773,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000005, R10, R11
 	ADDQ   R9, R11
 
@@ -39188,6 +39446,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
 	IMUL3Q $0x00000006, R11, R12
 	ADDQ   R10, R12
 
@@ -39583,6 +39844,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
 	IMUL3Q $0x00000006, R11, R12
 	ADDQ   R10, R12
 
@@ -40344,6 +40608,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
 	IMUL3Q $0x00000007, R11, R12
 	ADDQ   R10, R12
 
@@ -40786,6 +41053,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
 	IMUL3Q $0x00000007, R11, R12
 	ADDQ   R10, R12
 
@@ -41641,6 +41911,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x00000008, R12, R13
 	ADDQ   R11, R13
 
@@ -42137,6 +42410,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x00000008, R12, R13
 	ADDQ   R11, R13
 
@@ -43087,6 +43363,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x00000009, R12, R13
 	ADDQ   R11, R13
 
@@ -43630,6 +43909,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x00000009, R12, R13
 	ADDQ   R11, R13
 
@@ -44671,6 +44953,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000a, R12, R13
 	ADDQ   R11, R13
 
@@ -45261,6 +45546,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000a, R12, R13
 	ADDQ   R11, R13
 
@@ -46393,6 +46681,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000b, R12, R13
 	ADDQ   R11, R13
 
@@ -47030,6 +47321,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000b, R12, R13
 	ADDQ   R11, R13
 
@@ -48253,6 +48547,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000c, R12, R13
 	ADDQ   R11, R13
 
@@ -48937,6 +49234,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000c, R12, R13
 	ADDQ   R11, R13
 
@@ -50251,6 +50551,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000d, R12, R13
 	ADDQ   R11, R13
 
@@ -50982,6 +51285,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000d, R12, R13
 	ADDQ   R11, R13
 
@@ -52387,6 +52693,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000e, R12, R13
 	ADDQ   R11, R13
 
@@ -53165,6 +53474,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
 	IMUL3Q $0x0000000e, R12, R13
 	ADDQ   R11, R13
 
@@ -54504,6 +54816,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
 	IMUL3Q $0x00000001, R8, R9
 	ADDQ   DI, R9
 
@@ -54758,6 +55073,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000002, R9, R10
 	ADDQ   R8, R10
 
@@ -55108,6 +55426,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
 	IMUL3Q $0x00000003, R9, R10
 	ADDQ   R8, R10
 
@@ -55555,6 +55876,9 @@ masked:
 padded:
 	CMPQ   AX, $0x40
 	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
 	IMUL3Q $0x00000004, R10, R11
 	ADDQ   R9, R11
 
@@ -57582,6 +57906,12778 @@ add:
 	VFMADD231PS   X24, X1, X0
 	VMOVUPS       X0, (AX)
 	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func tile1x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile1x32BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	MOVQ       cols+64(FP), R9
+	MOVQ       $-1, R10
+	BZHIQ      R9, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $0x10, R10
+	KMOVW      R10, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       R8, R9
+
+begin:
+	MOVQ  next+88(FP), R9
+	MOVQ  step+96(FP), R10
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R11
+	TESTQ $0x00000002, R11
+	JNZ   padded
+	MOVQ  cols+64(FP), R11
+	CMPQ  R11, $0x20
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (SI), K1, Z2
+	VPSLLD       $0x10, Z2, Z2
+	VPMOVZXWD.Z  32(SI), K2, Z3
+	VPSLLD       $0x10, Z3, Z3
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         DX, CX
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VPMOVZXWD    (SI), Z2
+	VPSLLD       $0x10, Z2, Z2
+	PREFETCHT0   (R9)
+	VPMOVZXWD    32(SI), Z3
+	VPSLLD       $0x10, Z3, Z3
+	PREFETCHT0   64(R9)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (SI), Z2
+	VPSLLD       $0x10, Z2, Z2
+	PREFETCHT0   (SI)(BX*8)
+	VPMOVZXWD    32(SI), Z3
+	VPSLLD       $0x10, Z3, Z3
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (SI), Z2
+	VPSLLD       $0x10, Z2, Z2
+	PREFETCHT0   (SI)(BX*8)
+	VPMOVZXWD    32(SI), Z3
+	VPSLLD       $0x10, Z3, Z3
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VPMOVZXWD    (SI), Z2
+	VPSLLD       $0x10, Z2, Z2
+	PREFETCHT0   (SI)(BX*8)
+	VPMOVZXWD    32(SI), Z3
+	VPSLLD       $0x10, Z3, Z3
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z2
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z2, Z0, Z0
+	VMOVUPS      Z0, K1, (DI)
+	VMULPS       Z2, Z1, Z1
+	VMOVUPS      Z1, K2, 64(DI)
+	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (DI), K1, Z3
+	VFMADD231PS Z2, Z0, Z3
+	VMOVUPS     Z3, K1, (DI)
+	VMOVUPS.Z   64(DI), K2, Z0
+	VFMADD231PS Z2, Z1, Z0
+	VMOVUPS     Z0, K2, 64(DI)
+	ADDQ        R8, DI
+	VZEROUPPER
+	RET
+
+// func tile1x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile1x16BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	MOVQ       cols+64(FP), R9
+	MOVQ       $-1, R10
+	BZHIQ      R9, R10, R10
+	KMOVW      R10, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	ADDQ       R8, R9
+
+begin:
+	MOVQ  next+88(FP), R9
+	MOVQ  step+96(FP), R10
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R11
+	TESTQ $0x00000002, R11
+	JNZ   padded
+	MOVQ  cols+64(FP), R11
+	CMPQ  R11, $0x10
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (SI), K1, Z1
+	VPSLLD       $0x10, Z1, Z1
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         DX, CX
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VPMOVZXWD    (SI), Z1
+	VPSLLD       $0x10, Z1, Z1
+	PREFETCHT0   (R9)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (SI), Z1
+	VPSLLD       $0x10, Z1, Z1
+	PREFETCHT0   (SI)(BX*8)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (SI), Z1
+	VPSLLD       $0x10, Z1, Z1
+	PREFETCHT0   (SI)(BX*8)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VPMOVZXWD    (SI), Z1
+	VPSLLD       $0x10, Z1, Z1
+	PREFETCHT0   (SI)(BX*8)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z1
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS      Z0, K1, (DI)
+	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (DI), K1, Z2
+	VFMADD231PS Z1, Z0, Z2
+	VMOVUPS     Z2, K1, (DI)
+	ADDQ        R8, DI
+	VZEROUPPER
+	RET
+
+// func tile2x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile2x32BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	SHRQ       $0x10, R11
+	KMOVW      R11, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x20
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (DI), K1, Z4
+	VPSLLD       $0x10, Z4, Z4
+	VPMOVZXWD.Z  32(DI), K2, Z5
+	VPSLLD       $0x10, Z5, Z5
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VPMOVZXWD    (DI), Z4
+	VPSLLD       $0x10, Z4, Z4
+	PREFETCHT0   (R10)
+	VPMOVZXWD    32(DI), Z5
+	VPSLLD       $0x10, Z5, Z5
+	PREFETCHT0   64(R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (DI), Z4
+	VPSLLD       $0x10, Z4, Z4
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    32(DI), Z5
+	VPSLLD       $0x10, Z5, Z5
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (DI), Z4
+	VPSLLD       $0x10, Z4, Z4
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    32(DI), Z5
+	VPSLLD       $0x10, Z5, Z5
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VPMOVZXWD    (DI), Z4
+	VPSLLD       $0x10, Z4, Z4
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    32(DI), Z5
+	VPSLLD       $0x10, Z5, Z5
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z4
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z4, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	VMULPS       Z4, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R8)
+	ADDQ         R9, R8
+	VMULPS       Z4, Z2, Z2
+	VMOVUPS      Z2, K1, (R8)
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z5
+	VFMADD231PS Z4, Z0, Z5
+	VMOVUPS     Z5, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z4, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z4, Z2, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z4, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile2x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile2x16BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x10
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (DI), K1, Z2
+	VPSLLD       $0x10, Z2, Z2
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS (SI)(CX*1), Z3
+	VFMADD231PS  Z2, Z3, Z1
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VPMOVZXWD    (DI), Z2
+	VPSLLD       $0x10, Z2, Z2
+	PREFETCHT0   (R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS (SI)(CX*1), Z3
+	VFMADD231PS  Z2, Z3, Z1
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (DI), Z2
+	VPSLLD       $0x10, Z2, Z2
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS (SI)(CX*1), Z3
+	VFMADD231PS  Z2, Z3, Z1
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (DI), Z2
+	VPSLLD       $0x10, Z2, Z2
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS (SI)(CX*1), Z3
+	VFMADD231PS  Z2, Z3, Z1
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VPMOVZXWD    (DI), Z2
+	VPSLLD       $0x10, Z2, Z2
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS (SI)(CX*1), Z3
+	VFMADD231PS  Z2, Z3, Z1
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z2
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z2, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	ADDQ         R9, R8
+	VMULPS       Z2, Z1, Z1
+	VMOVUPS      Z1, K1, (R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z3
+	VFMADD231PS Z2, Z0, Z3
+	VMOVUPS     Z3, K1, (R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z2, Z1, Z0
+	VMOVUPS     Z0, K1, (R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile3x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile3x32BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	SHRQ       $0x10, R11
+	KMOVW      R11, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x20
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (DI), K1, Z6
+	VPSLLD       $0x10, Z6, Z6
+	VPMOVZXWD.Z  32(DI), K2, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VPMOVZXWD    (DI), Z6
+	VPSLLD       $0x10, Z6, Z6
+	PREFETCHT0   (R10)
+	VPMOVZXWD    32(DI), Z7
+	VPSLLD       $0x10, Z7, Z7
+	PREFETCHT0   64(R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (DI), Z6
+	VPSLLD       $0x10, Z6, Z6
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    32(DI), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (DI), Z6
+	VPSLLD       $0x10, Z6, Z6
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    32(DI), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VPMOVZXWD    (DI), Z6
+	VPSLLD       $0x10, Z6, Z6
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    32(DI), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z6
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z6, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	VMULPS       Z6, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R8)
+	ADDQ         R9, R8
+	VMULPS       Z6, Z2, Z2
+	VMOVUPS      Z2, K1, (R8)
+	VMULPS       Z6, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R8)
+	ADDQ         R9, R8
+	VMULPS       Z6, Z4, Z4
+	VMOVUPS      Z4, K1, (R8)
+	VMULPS       Z6, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z7
+	VFMADD231PS Z6, Z0, Z7
+	VMOVUPS     Z7, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z6, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z6, Z2, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z6, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z6, Z4, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z6, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile3x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile3x16BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x10
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (DI), K1, Z3
+	VPSLLD       $0x10, Z3, Z3
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS (SI)(CX*1), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS (SI)(CX*2), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VPMOVZXWD    (DI), Z3
+	VPSLLD       $0x10, Z3, Z3
+	PREFETCHT0   (R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS (SI)(CX*1), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS (SI)(CX*2), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (DI), Z3
+	VPSLLD       $0x10, Z3, Z3
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS (SI)(CX*1), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS (SI)(CX*2), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (DI), Z3
+	VPSLLD       $0x10, Z3, Z3
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS (SI)(CX*1), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS (SI)(CX*2), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VPMOVZXWD    (DI), Z3
+	VPSLLD       $0x10, Z3, Z3
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS (SI)(CX*1), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS (SI)(CX*2), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z3
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z3, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	ADDQ         R9, R8
+	VMULPS       Z3, Z1, Z1
+	VMOVUPS      Z1, K1, (R8)
+	ADDQ         R9, R8
+	VMULPS       Z3, Z2, Z2
+	VMOVUPS      Z2, K1, (R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z4
+	VFMADD231PS Z3, Z0, Z4
+	VMOVUPS     Z4, K1, (R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z3, Z1, Z0
+	VMOVUPS     Z0, K1, (R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z3, Z2, Z0
+	VMOVUPS     Z0, K1, (R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile4x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile4x32BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	MOVQ       cols+64(FP), R11
+	MOVQ       $-1, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	SHRQ       $0x10, R12
+	KMOVW      R12, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x20
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (R8), K1, Z8
+	VPSLLD       $0x10, Z8, Z8
+	VPMOVZXWD.Z  32(R8), K2, Z9
+	VPSLLD       $0x10, Z9, Z9
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (SI)(CX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (SI)(CX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (SI)(DI*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
+	VPMOVZXWD    (R8), Z8
+	VPSLLD       $0x10, Z8, Z8
+	PREFETCHT0   (R11)
+	VPMOVZXWD    32(R8), Z9
+	VPSLLD       $0x10, Z9, Z9
+	PREFETCHT0   64(R11)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (SI)(CX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (SI)(CX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (SI)(DI*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (R8), Z8
+	VPSLLD       $0x10, Z8, Z8
+	PREFETCHT0   (R8)(BX*8)
+	VPMOVZXWD    32(R8), Z9
+	VPSLLD       $0x10, Z9, Z9
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (SI)(CX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (SI)(CX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (SI)(DI*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (R8), Z8
+	VPSLLD       $0x10, Z8, Z8
+	PREFETCHT0   (R8)(BX*8)
+	VPMOVZXWD    32(R8), Z9
+	VPSLLD       $0x10, Z9, Z9
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (SI)(CX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (SI)(CX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (SI)(DI*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVZXWD    (R8), Z8
+	VPSLLD       $0x10, Z8, Z8
+	PREFETCHT0   (R8)(BX*8)
+	VPMOVZXWD    32(R8), Z9
+	VPSLLD       $0x10, Z9, Z9
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (SI)(CX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (SI)(CX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (SI)(DI*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z8
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z8, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+	VMULPS       Z8, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z8, Z2, Z2
+	VMOVUPS      Z2, K1, (R9)
+	VMULPS       Z8, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z8, Z4, Z4
+	VMOVUPS      Z4, K1, (R9)
+	VMULPS       Z8, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z8, Z6, Z6
+	VMOVUPS      Z6, K1, (R9)
+	VMULPS       Z8, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R9), K1, Z9
+	VFMADD231PS Z8, Z0, Z9
+	VMOVUPS     Z9, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z8, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z8, Z2, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z8, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z8, Z4, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z8, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z8, Z6, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z8, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func tile4x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile4x16BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	MOVQ       cols+64(FP), R11
+	MOVQ       $-1, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x10
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (R8), K1, Z4
+	VPSLLD       $0x10, Z4, Z4
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (SI)(CX*1), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (SI)(CX*2), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS (SI)(DI*1), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
+	VPMOVZXWD    (R8), Z4
+	VPSLLD       $0x10, Z4, Z4
+	PREFETCHT0   (R11)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (SI)(CX*1), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (SI)(CX*2), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS (SI)(DI*1), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (R8), Z4
+	VPSLLD       $0x10, Z4, Z4
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (SI)(CX*1), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (SI)(CX*2), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS (SI)(DI*1), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (R8), Z4
+	VPSLLD       $0x10, Z4, Z4
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (SI)(CX*1), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (SI)(CX*2), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS (SI)(DI*1), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVZXWD    (R8), Z4
+	VPSLLD       $0x10, Z4, Z4
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (SI)(CX*1), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (SI)(CX*2), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS (SI)(DI*1), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z4
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z4, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z4, Z1, Z1
+	VMOVUPS      Z1, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z4, Z2, Z2
+	VMOVUPS      Z2, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS      Z3, K1, (R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R9), K1, Z5
+	VFMADD231PS Z4, Z0, Z5
+	VMOVUPS     Z5, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z4, Z1, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z4, Z2, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z4, Z3, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func tile5x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile5x32BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	MOVQ       cols+64(FP), R11
+	MOVQ       $-1, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	SHRQ       $0x10, R12
+	KMOVW      R12, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x20
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (R8), K1, Z10
+	VPSLLD       $0x10, Z10, Z10
+	VPMOVZXWD.Z  32(R8), K2, Z11
+	VPSLLD       $0x10, Z11, Z11
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS (SI)(DI*1), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (SI)(CX*4), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
+	IMUL3Q $0x00000005, R10, R11
+	ADDQ   R9, R11
+
+shallow:
+	VPMOVZXWD    (R8), Z10
+	VPSLLD       $0x10, Z10, Z10
+	PREFETCHT0   (R11)
+	VPMOVZXWD    32(R8), Z11
+	VPSLLD       $0x10, Z11, Z11
+	PREFETCHT0   64(R11)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS (SI)(DI*1), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (SI)(CX*4), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (R8), Z10
+	VPSLLD       $0x10, Z10, Z10
+	PREFETCHT0   (R8)(BX*8)
+	VPMOVZXWD    32(R8), Z11
+	VPSLLD       $0x10, Z11, Z11
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS (SI)(DI*1), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (SI)(CX*4), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (R8), Z10
+	VPSLLD       $0x10, Z10, Z10
+	PREFETCHT0   (R8)(BX*8)
+	VPMOVZXWD    32(R8), Z11
+	VPSLLD       $0x10, Z11, Z11
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS (SI)(DI*1), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (SI)(CX*4), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVZXWD    (R8), Z10
+	VPSLLD       $0x10, Z10, Z10
+	PREFETCHT0   (R8)(BX*8)
+	VPMOVZXWD    32(R8), Z11
+	VPSLLD       $0x10, Z11, Z11
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS (SI)(DI*1), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (SI)(CX*4), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z10
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z10, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+	VMULPS       Z10, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z10, Z2, Z2
+	VMOVUPS      Z2, K1, (R9)
+	VMULPS       Z10, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z10, Z4, Z4
+	VMOVUPS      Z4, K1, (R9)
+	VMULPS       Z10, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z10, Z6, Z6
+	VMOVUPS      Z6, K1, (R9)
+	VMULPS       Z10, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z10, Z8, Z8
+	VMOVUPS      Z8, K1, (R9)
+	VMULPS       Z10, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R9), K1, Z11
+	VFMADD231PS Z10, Z0, Z11
+	VMOVUPS     Z11, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z10, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z10, Z2, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z10, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z10, Z4, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z10, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z10, Z6, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z10, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z10, Z8, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z10, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func tile5x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile5x16BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	MOVQ       cols+64(FP), R11
+	MOVQ       $-1, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x10
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (R8), K1, Z5
+	VPSLLD       $0x10, Z5, Z5
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*2), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS (SI)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS (SI)(CX*4), Z6
+	VFMADD231PS  Z5, Z6, Z4
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
+	IMUL3Q $0x00000005, R10, R11
+	ADDQ   R9, R11
+
+shallow:
+	VPMOVZXWD    (R8), Z5
+	VPSLLD       $0x10, Z5, Z5
+	PREFETCHT0   (R11)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*2), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS (SI)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS (SI)(CX*4), Z6
+	VFMADD231PS  Z5, Z6, Z4
+	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (R8), Z5
+	VPSLLD       $0x10, Z5, Z5
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*2), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS (SI)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS (SI)(CX*4), Z6
+	VFMADD231PS  Z5, Z6, Z4
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (R8), Z5
+	VPSLLD       $0x10, Z5, Z5
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*2), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS (SI)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS (SI)(CX*4), Z6
+	VFMADD231PS  Z5, Z6, Z4
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVZXWD    (R8), Z5
+	VPSLLD       $0x10, Z5, Z5
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*2), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS (SI)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS (SI)(CX*4), Z6
+	VFMADD231PS  Z5, Z6, Z4
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z5
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z5, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z5, Z1, Z1
+	VMOVUPS      Z1, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z5, Z2, Z2
+	VMOVUPS      Z2, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z5, Z3, Z3
+	VMOVUPS      Z3, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z5, Z4, Z4
+	VMOVUPS      Z4, K1, (R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R9), K1, Z6
+	VFMADD231PS Z5, Z0, Z6
+	VMOVUPS     Z6, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z5, Z1, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z5, Z2, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z5, Z3, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z5, Z4, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func tile6x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile6x32BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	MOVQ       cols+64(FP), R12
+	MOVQ       $-1, R13
+	BZHIQ      R12, R13, R13
+	KMOVW      R13, K1
+	SHRQ       $0x10, R13
+	KMOVW      R13, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x20
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (R9), K1, Z12
+	VPSLLD       $0x10, Z12, Z12
+	VPMOVZXWD.Z  32(R9), K2, Z13
+	VPSLLD       $0x10, Z13, Z13
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS (SI)(CX*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS (SI)(CX*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS (SI)(DI*1), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS (SI)(CX*4), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS (SI)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Z13, Z14, Z11
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
+	IMUL3Q $0x00000006, R11, R12
+	ADDQ   R10, R12
+
+shallow:
+	VPMOVZXWD    (R9), Z12
+	VPSLLD       $0x10, Z12, Z12
+	PREFETCHT0   (R12)
+	VPMOVZXWD    32(R9), Z13
+	VPSLLD       $0x10, Z13, Z13
+	PREFETCHT0   64(R12)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS (SI)(CX*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS (SI)(CX*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS (SI)(DI*1), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS (SI)(CX*4), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS (SI)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Z13, Z14, Z11
+	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (R9), Z12
+	VPSLLD       $0x10, Z12, Z12
+	PREFETCHT0   (R9)(BX*8)
+	VPMOVZXWD    32(R9), Z13
+	VPSLLD       $0x10, Z13, Z13
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS (SI)(CX*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS (SI)(CX*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS (SI)(DI*1), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS (SI)(CX*4), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS (SI)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Z13, Z14, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (R9), Z12
+	VPSLLD       $0x10, Z12, Z12
+	PREFETCHT0   (R9)(BX*8)
+	VPMOVZXWD    32(R9), Z13
+	VPSLLD       $0x10, Z13, Z13
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS (SI)(CX*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS (SI)(CX*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS (SI)(DI*1), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS (SI)(CX*4), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS (SI)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Z13, Z14, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VPMOVZXWD    (R9), Z12
+	VPSLLD       $0x10, Z12, Z12
+	PREFETCHT0   (R9)(BX*8)
+	VPMOVZXWD    32(R9), Z13
+	VPSLLD       $0x10, Z13, Z13
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS (SI)(CX*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS (SI)(CX*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS (SI)(DI*1), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS (SI)(CX*4), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS (SI)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Z13, Z14, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z12
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z12, Z0, Z0
+	VMOVUPS      Z0, K1, (R10)
+	VMULPS       Z12, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z12, Z2, Z2
+	VMOVUPS      Z2, K1, (R10)
+	VMULPS       Z12, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z12, Z4, Z4
+	VMOVUPS      Z4, K1, (R10)
+	VMULPS       Z12, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z12, Z6, Z6
+	VMOVUPS      Z6, K1, (R10)
+	VMULPS       Z12, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z12, Z8, Z8
+	VMOVUPS      Z8, K1, (R10)
+	VMULPS       Z12, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z12, Z10, Z10
+	VMOVUPS      Z10, K1, (R10)
+	VMULPS       Z12, Z11, Z11
+	VMOVUPS      Z11, K2, 64(R10)
+	ADDQ         R11, R10
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R10), K1, Z13
+	VFMADD231PS Z12, Z0, Z13
+	VMOVUPS     Z13, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z12, Z2, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z12, Z4, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z12, Z6, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z12, Z8, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z12, Z10, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z11, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func tile6x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile6x16BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	MOVQ       cols+64(FP), R12
+	MOVQ       $-1, R13
+	BZHIQ      R12, R13, R13
+	KMOVW      R13, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x10
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (R9), K1, Z6
+	VPSLLD       $0x10, Z6, Z6
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (SI)(CX*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (SI)(CX*2), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (SI)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (SI)(CX*4), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (SI)(R8*1), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
+	IMUL3Q $0x00000006, R11, R12
+	ADDQ   R10, R12
+
+shallow:
+	VPMOVZXWD    (R9), Z6
+	VPSLLD       $0x10, Z6, Z6
+	PREFETCHT0   (R12)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (SI)(CX*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (SI)(CX*2), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (SI)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (SI)(CX*4), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (SI)(R8*1), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (R9), Z6
+	VPSLLD       $0x10, Z6, Z6
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (SI)(CX*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (SI)(CX*2), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (SI)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (SI)(CX*4), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (SI)(R8*1), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (R9), Z6
+	VPSLLD       $0x10, Z6, Z6
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (SI)(CX*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (SI)(CX*2), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (SI)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (SI)(CX*4), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (SI)(R8*1), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VPMOVZXWD    (R9), Z6
+	VPSLLD       $0x10, Z6, Z6
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (SI)(CX*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (SI)(CX*2), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (SI)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (SI)(CX*4), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (SI)(R8*1), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z6
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z6, Z0, Z0
+	VMOVUPS      Z0, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z6, Z1, Z1
+	VMOVUPS      Z1, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z6, Z2, Z2
+	VMOVUPS      Z2, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z6, Z3, Z3
+	VMOVUPS      Z3, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z6, Z4, Z4
+	VMOVUPS      Z4, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z6, Z5, Z5
+	VMOVUPS      Z5, K1, (R10)
+	ADDQ         R11, R10
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R10), K1, Z7
+	VFMADD231PS Z6, Z0, Z7
+	VMOVUPS     Z7, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z6, Z1, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z6, Z2, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z6, Z3, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z6, Z4, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z6, Z5, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func tile7x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile7x32BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	MOVQ       cols+64(FP), R12
+	MOVQ       $-1, R13
+	BZHIQ      R12, R13, R13
+	KMOVW      R13, K1
+	SHRQ       $0x10, R13
+	KMOVW      R13, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x20
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (R9), K1, Z14
+	VPSLLD       $0x10, Z14, Z14
+	VPMOVZXWD.Z  32(R9), K2, Z15
+	VPSLLD       $0x10, Z15, Z15
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z14, Z16, Z0
+	VFMADD231PS  Z15, Z16, Z1
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z14, Z16, Z4
+	VFMADD231PS  Z15, Z16, Z5
+	VBROADCASTSS (SI)(DI*1), Z16
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*4), Z16
+	VFMADD231PS  Z14, Z16, Z8
+	VFMADD231PS  Z15, Z16, Z9
+	VBROADCASTSS (SI)(R8*1), Z16
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	VBROADCASTSS (SI)(DI*2), Z16
+	VFMADD231PS  Z14, Z16, Z12
+	VFMADD231PS  Z15, Z16, Z13
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
+	IMUL3Q $0x00000007, R11, R12
+	ADDQ   R10, R12
+
+shallow:
+	VPMOVZXWD    (R9), Z14
+	VPSLLD       $0x10, Z14, Z14
+	PREFETCHT0   (R12)
+	VPMOVZXWD    32(R9), Z15
+	VPSLLD       $0x10, Z15, Z15
+	PREFETCHT0   64(R12)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z14, Z16, Z0
+	VFMADD231PS  Z15, Z16, Z1
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z14, Z16, Z4
+	VFMADD231PS  Z15, Z16, Z5
+	VBROADCASTSS (SI)(DI*1), Z16
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*4), Z16
+	VFMADD231PS  Z14, Z16, Z8
+	VFMADD231PS  Z15, Z16, Z9
+	VBROADCASTSS (SI)(R8*1), Z16
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	VBROADCASTSS (SI)(DI*2), Z16
+	VFMADD231PS  Z14, Z16, Z12
+	VFMADD231PS  Z15, Z16, Z13
+	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (R9), Z14
+	VPSLLD       $0x10, Z14, Z14
+	PREFETCHT0   (R9)(BX*8)
+	VPMOVZXWD    32(R9), Z15
+	VPSLLD       $0x10, Z15, Z15
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z14, Z16, Z0
+	VFMADD231PS  Z15, Z16, Z1
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z14, Z16, Z4
+	VFMADD231PS  Z15, Z16, Z5
+	VBROADCASTSS (SI)(DI*1), Z16
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*4), Z16
+	VFMADD231PS  Z14, Z16, Z8
+	VFMADD231PS  Z15, Z16, Z9
+	VBROADCASTSS (SI)(R8*1), Z16
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	VBROADCASTSS (SI)(DI*2), Z16
+	VFMADD231PS  Z14, Z16, Z12
+	VFMADD231PS  Z15, Z16, Z13
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (R9), Z14
+	VPSLLD       $0x10, Z14, Z14
+	PREFETCHT0   (R9)(BX*8)
+	VPMOVZXWD    32(R9), Z15
+	VPSLLD       $0x10, Z15, Z15
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z14, Z16, Z0
+	VFMADD231PS  Z15, Z16, Z1
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z14, Z16, Z4
+	VFMADD231PS  Z15, Z16, Z5
+	VBROADCASTSS (SI)(DI*1), Z16
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*4), Z16
+	VFMADD231PS  Z14, Z16, Z8
+	VFMADD231PS  Z15, Z16, Z9
+	VBROADCASTSS (SI)(R8*1), Z16
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	VBROADCASTSS (SI)(DI*2), Z16
+	VFMADD231PS  Z14, Z16, Z12
+	VFMADD231PS  Z15, Z16, Z13
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VPMOVZXWD    (R9), Z14
+	VPSLLD       $0x10, Z14, Z14
+	PREFETCHT0   (R9)(BX*8)
+	VPMOVZXWD    32(R9), Z15
+	VPSLLD       $0x10, Z15, Z15
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z14, Z16, Z0
+	VFMADD231PS  Z15, Z16, Z1
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z14, Z16, Z4
+	VFMADD231PS  Z15, Z16, Z5
+	VBROADCASTSS (SI)(DI*1), Z16
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*4), Z16
+	VFMADD231PS  Z14, Z16, Z8
+	VFMADD231PS  Z15, Z16, Z9
+	VBROADCASTSS (SI)(R8*1), Z16
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	VBROADCASTSS (SI)(DI*2), Z16
+	VFMADD231PS  Z14, Z16, Z12
+	VFMADD231PS  Z15, Z16, Z13
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z14
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z14, Z0, Z0
+	VMOVUPS      Z0, K1, (R10)
+	VMULPS       Z14, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z2, Z2
+	VMOVUPS      Z2, K1, (R10)
+	VMULPS       Z14, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z4, Z4
+	VMOVUPS      Z4, K1, (R10)
+	VMULPS       Z14, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z6, Z6
+	VMOVUPS      Z6, K1, (R10)
+	VMULPS       Z14, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z8, Z8
+	VMOVUPS      Z8, K1, (R10)
+	VMULPS       Z14, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z10, Z10
+	VMOVUPS      Z10, K1, (R10)
+	VMULPS       Z14, Z11, Z11
+	VMOVUPS      Z11, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z12, Z12
+	VMOVUPS      Z12, K1, (R10)
+	VMULPS       Z14, Z13, Z13
+	VMOVUPS      Z13, K2, 64(R10)
+	ADDQ         R11, R10
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R10), K1, Z15
+	VFMADD231PS Z14, Z0, Z15
+	VMOVUPS     Z15, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z2, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z4, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z6, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z8, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z10, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z11, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z12, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z13, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func tile7x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile7x16BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	MOVQ       cols+64(FP), R12
+	MOVQ       $-1, R13
+	BZHIQ      R12, R13, R13
+	KMOVW      R13, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x10
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (R9), K1, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS (SI)(DI*1), Z8
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*4), Z8
+	VFMADD231PS  Z7, Z8, Z4
+	VBROADCASTSS (SI)(R8*1), Z8
+	VFMADD231PS  Z7, Z8, Z5
+	VBROADCASTSS (SI)(DI*2), Z8
+	VFMADD231PS  Z7, Z8, Z6
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
+	IMUL3Q $0x00000007, R11, R12
+	ADDQ   R10, R12
+
+shallow:
+	VPMOVZXWD    (R9), Z7
+	VPSLLD       $0x10, Z7, Z7
+	PREFETCHT0   (R12)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS (SI)(DI*1), Z8
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*4), Z8
+	VFMADD231PS  Z7, Z8, Z4
+	VBROADCASTSS (SI)(R8*1), Z8
+	VFMADD231PS  Z7, Z8, Z5
+	VBROADCASTSS (SI)(DI*2), Z8
+	VFMADD231PS  Z7, Z8, Z6
+	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (R9), Z7
+	VPSLLD       $0x10, Z7, Z7
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS (SI)(DI*1), Z8
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*4), Z8
+	VFMADD231PS  Z7, Z8, Z4
+	VBROADCASTSS (SI)(R8*1), Z8
+	VFMADD231PS  Z7, Z8, Z5
+	VBROADCASTSS (SI)(DI*2), Z8
+	VFMADD231PS  Z7, Z8, Z6
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (R9), Z7
+	VPSLLD       $0x10, Z7, Z7
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS (SI)(DI*1), Z8
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*4), Z8
+	VFMADD231PS  Z7, Z8, Z4
+	VBROADCASTSS (SI)(R8*1), Z8
+	VFMADD231PS  Z7, Z8, Z5
+	VBROADCASTSS (SI)(DI*2), Z8
+	VFMADD231PS  Z7, Z8, Z6
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VPMOVZXWD    (R9), Z7
+	VPSLLD       $0x10, Z7, Z7
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS (SI)(DI*1), Z8
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*4), Z8
+	VFMADD231PS  Z7, Z8, Z4
+	VBROADCASTSS (SI)(R8*1), Z8
+	VFMADD231PS  Z7, Z8, Z5
+	VBROADCASTSS (SI)(DI*2), Z8
+	VFMADD231PS  Z7, Z8, Z6
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z7
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z7, Z0, Z0
+	VMOVUPS      Z0, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z1, Z1
+	VMOVUPS      Z1, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z2, Z2
+	VMOVUPS      Z2, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z3, Z3
+	VMOVUPS      Z3, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z4, Z4
+	VMOVUPS      Z4, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z5, Z5
+	VMOVUPS      Z5, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z6, Z6
+	VMOVUPS      Z6, K1, (R10)
+	ADDQ         R11, R10
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R10), K1, Z8
+	VFMADD231PS Z7, Z0, Z8
+	VMOVUPS     Z8, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z1, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z2, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z3, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z4, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z5, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z6, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func tile8x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile8x32BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	SHRQ       $0x10, R14
+	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (R10), K1, Z16
+	VPSLLD       $0x10, Z16, Z16
+	VPMOVZXWD.Z  32(R10), K2, Z17
+	VPSLLD       $0x10, Z17, Z17
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS (SI)(CX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS (SI)(CX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS (SI)(DI*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS (SI)(CX*4), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS (SI)(R8*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS (SI)(DI*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
+	IMUL3Q $0x00000008, R12, R13
+	ADDQ   R11, R13
+
+shallow:
+	VPMOVZXWD    (R10), Z16
+	VPSLLD       $0x10, Z16, Z16
+	PREFETCHT0   (R13)
+	VPMOVZXWD    32(R10), Z17
+	VPSLLD       $0x10, Z17, Z17
+	PREFETCHT0   64(R13)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS (SI)(CX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS (SI)(CX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS (SI)(DI*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS (SI)(CX*4), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS (SI)(R8*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS (SI)(DI*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (R10), Z16
+	VPSLLD       $0x10, Z16, Z16
+	PREFETCHT0   (R10)(BX*8)
+	VPMOVZXWD    32(R10), Z17
+	VPSLLD       $0x10, Z17, Z17
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS (SI)(CX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS (SI)(CX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS (SI)(DI*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS (SI)(CX*4), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS (SI)(R8*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS (SI)(DI*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (R10), Z16
+	VPSLLD       $0x10, Z16, Z16
+	PREFETCHT0   (R10)(BX*8)
+	VPMOVZXWD    32(R10), Z17
+	VPSLLD       $0x10, Z17, Z17
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS (SI)(CX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS (SI)(CX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS (SI)(DI*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS (SI)(CX*4), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS (SI)(R8*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS (SI)(DI*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VPMOVZXWD    (R10), Z16
+	VPSLLD       $0x10, Z16, Z16
+	PREFETCHT0   (R10)(BX*8)
+	VPMOVZXWD    32(R10), Z17
+	VPSLLD       $0x10, Z17, Z17
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS (SI)(CX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS (SI)(CX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS (SI)(DI*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS (SI)(CX*4), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS (SI)(R8*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS (SI)(DI*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z16
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z16, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	VMULPS       Z16, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	VMULPS       Z16, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	VMULPS       Z16, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	VMULPS       Z16, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z8, Z8
+	VMOVUPS      Z8, K1, (R11)
+	VMULPS       Z16, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z10, Z10
+	VMOVUPS      Z10, K1, (R11)
+	VMULPS       Z16, Z11, Z11
+	VMOVUPS      Z11, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z12, Z12
+	VMOVUPS      Z12, K1, (R11)
+	VMULPS       Z16, Z13, Z13
+	VMOVUPS      Z13, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z14, Z14
+	VMOVUPS      Z14, K1, (R11)
+	VMULPS       Z16, Z15, Z15
+	VMOVUPS      Z15, K2, 64(R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z17
+	VFMADD231PS Z16, Z0, Z17
+	VMOVUPS     Z17, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z8, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z10, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z11, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z12, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z13, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z14, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z15, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func tile8x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile8x16BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (R10), K1, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS (SI)(CX*1), Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS (SI)(CX*2), Z9
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS (SI)(DI*1), Z9
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS (SI)(CX*4), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (SI)(R8*1), Z9
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS (SI)(DI*2), Z9
+	VFMADD231PS  Z8, Z9, Z6
+	VBROADCASTSS (R9), Z9
+	VFMADD231PS  Z8, Z9, Z7
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
+	IMUL3Q $0x00000008, R12, R13
+	ADDQ   R11, R13
+
+shallow:
+	VPMOVZXWD    (R10), Z8
+	VPSLLD       $0x10, Z8, Z8
+	PREFETCHT0   (R13)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS (SI)(CX*1), Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS (SI)(CX*2), Z9
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS (SI)(DI*1), Z9
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS (SI)(CX*4), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (SI)(R8*1), Z9
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS (SI)(DI*2), Z9
+	VFMADD231PS  Z8, Z9, Z6
+	VBROADCASTSS (R9), Z9
+	VFMADD231PS  Z8, Z9, Z7
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (R10), Z8
+	VPSLLD       $0x10, Z8, Z8
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS (SI)(CX*1), Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS (SI)(CX*2), Z9
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS (SI)(DI*1), Z9
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS (SI)(CX*4), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (SI)(R8*1), Z9
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS (SI)(DI*2), Z9
+	VFMADD231PS  Z8, Z9, Z6
+	VBROADCASTSS (R9), Z9
+	VFMADD231PS  Z8, Z9, Z7
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (R10), Z8
+	VPSLLD       $0x10, Z8, Z8
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS (SI)(CX*1), Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS (SI)(CX*2), Z9
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS (SI)(DI*1), Z9
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS (SI)(CX*4), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (SI)(R8*1), Z9
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS (SI)(DI*2), Z9
+	VFMADD231PS  Z8, Z9, Z6
+	VBROADCASTSS (R9), Z9
+	VFMADD231PS  Z8, Z9, Z7
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VPMOVZXWD    (R10), Z8
+	VPSLLD       $0x10, Z8, Z8
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS (SI)(CX*1), Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS (SI)(CX*2), Z9
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS (SI)(DI*1), Z9
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS (SI)(CX*4), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (SI)(R8*1), Z9
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS (SI)(DI*2), Z9
+	VFMADD231PS  Z8, Z9, Z6
+	VBROADCASTSS (R9), Z9
+	VFMADD231PS  Z8, Z9, Z7
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z8
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z8, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z1, Z1
+	VMOVUPS      Z1, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z3, Z3
+	VMOVUPS      Z3, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z5, Z5
+	VMOVUPS      Z5, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z7, Z7
+	VMOVUPS      Z7, K1, (R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z9
+	VFMADD231PS Z8, Z0, Z9
+	VMOVUPS     Z9, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z1, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z3, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z5, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z7, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func tile1x64BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile1x64BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	MOVQ       cols+64(FP), R9
+	MOVQ       $-1, R10
+	BZHIQ      R9, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $0x10, R10
+	KMOVW      R10, K2
+	SHRQ       $0x10, R10
+	KMOVW      R10, K3
+	SHRQ       $0x10, R10
+	KMOVW      R10, K4
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	ADDQ       R8, R9
+
+begin:
+	MOVQ  next+88(FP), R9
+	MOVQ  step+96(FP), R10
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R11
+	TESTQ $0x00000002, R11
+	JNZ   padded
+	MOVQ  cols+64(FP), R11
+	CMPQ  R11, $0x40
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (SI), K1, Z4
+	VPSLLD       $0x10, Z4, Z4
+	VPMOVZXWD.Z  32(SI), K2, Z5
+	VPSLLD       $0x10, Z5, Z5
+	VPMOVZXWD.Z  64(SI), K3, Z6
+	VPSLLD       $0x10, Z6, Z6
+	VPMOVZXWD.Z  96(SI), K4, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z8
+	VFMADD231PS  Z4, Z8, Z0
+	VFMADD231PS  Z5, Z8, Z1
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	ADDQ         DX, CX
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VPMOVZXWD    (SI), Z4
+	VPSLLD       $0x10, Z4, Z4
+	PREFETCHT0   (R9)
+	VPMOVZXWD    32(SI), Z5
+	VPSLLD       $0x10, Z5, Z5
+	PREFETCHT0   64(R9)
+	VPMOVZXWD    64(SI), Z6
+	VPSLLD       $0x10, Z6, Z6
+	PREFETCHT0   128(R9)
+	VPMOVZXWD    96(SI), Z7
+	VPSLLD       $0x10, Z7, Z7
+	PREFETCHT0   192(R9)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z8
+	VFMADD231PS  Z4, Z8, Z0
+	VFMADD231PS  Z5, Z8, Z1
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (SI), Z4
+	VPSLLD       $0x10, Z4, Z4
+	PREFETCHT0   (SI)(BX*8)
+	VPMOVZXWD    32(SI), Z5
+	VPSLLD       $0x10, Z5, Z5
+	VPMOVZXWD    64(SI), Z6
+	VPSLLD       $0x10, Z6, Z6
+	PREFETCHT0   64(SI)(BX*8)
+	VPMOVZXWD    96(SI), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z8
+	VFMADD231PS  Z4, Z8, Z0
+	VFMADD231PS  Z5, Z8, Z1
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (SI), Z4
+	VPSLLD       $0x10, Z4, Z4
+	PREFETCHT0   (SI)(BX*8)
+	VPMOVZXWD    32(SI), Z5
+	VPSLLD       $0x10, Z5, Z5
+	VPMOVZXWD    64(SI), Z6
+	VPSLLD       $0x10, Z6, Z6
+	PREFETCHT0   64(SI)(BX*8)
+	VPMOVZXWD    96(SI), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z8
+	VFMADD231PS  Z4, Z8, Z0
+	VFMADD231PS  Z5, Z8, Z1
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VPMOVZXWD    (SI), Z4
+	VPSLLD       $0x10, Z4, Z4
+	PREFETCHT0   (SI)(BX*8)
+	VPMOVZXWD    32(SI), Z5
+	VPSLLD       $0x10, Z5, Z5
+	VPMOVZXWD    64(SI), Z6
+	VPSLLD       $0x10, Z6, Z6
+	PREFETCHT0   64(SI)(BX*8)
+	VPMOVZXWD    96(SI), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z8
+	VFMADD231PS  Z4, Z8, Z0
+	VFMADD231PS  Z5, Z8, Z1
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z4
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z4, Z0, Z0
+	VMOVUPS      Z0, K1, (DI)
+	VMULPS       Z4, Z1, Z1
+	VMOVUPS      Z1, K2, 64(DI)
+	VMULPS       Z4, Z2, Z2
+	VMOVUPS      Z2, K3, 128(DI)
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS      Z3, K4, 192(DI)
+	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (DI), K1, Z5
+	VFMADD231PS Z4, Z0, Z5
+	VMOVUPS     Z5, K1, (DI)
+	VMOVUPS.Z   64(DI), K2, Z0
+	VFMADD231PS Z4, Z1, Z0
+	VMOVUPS     Z0, K2, 64(DI)
+	VMOVUPS.Z   128(DI), K3, Z0
+	VFMADD231PS Z4, Z2, Z0
+	VMOVUPS     Z0, K3, 128(DI)
+	VMOVUPS.Z   192(DI), K4, Z0
+	VFMADD231PS Z4, Z3, Z0
+	VMOVUPS     Z0, K4, 192(DI)
+	ADDQ        R8, DI
+	VZEROUPPER
+	RET
+
+// func tile2x64BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile2x64BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	SHRQ       $0x10, R11
+	KMOVW      R11, K2
+	SHRQ       $0x10, R11
+	KMOVW      R11, K3
+	SHRQ       $0x10, R11
+	KMOVW      R11, K4
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x40
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (DI), K1, Z8
+	VPSLLD       $0x10, Z8, Z8
+	VPMOVZXWD.Z  32(DI), K2, Z9
+	VPSLLD       $0x10, Z9, Z9
+	VPMOVZXWD.Z  64(DI), K3, Z10
+	VPSLLD       $0x10, Z10, Z10
+	VPMOVZXWD.Z  96(DI), K4, Z11
+	VPSLLD       $0x10, Z11, Z11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z8, Z12, Z0
+	VFMADD231PS  Z9, Z12, Z1
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z12, Z5
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VPMOVZXWD    (DI), Z8
+	VPSLLD       $0x10, Z8, Z8
+	PREFETCHT0   (R10)
+	VPMOVZXWD    32(DI), Z9
+	VPSLLD       $0x10, Z9, Z9
+	PREFETCHT0   64(R10)
+	VPMOVZXWD    64(DI), Z10
+	VPSLLD       $0x10, Z10, Z10
+	PREFETCHT0   128(R10)
+	VPMOVZXWD    96(DI), Z11
+	VPSLLD       $0x10, Z11, Z11
+	PREFETCHT0   192(R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z8, Z12, Z0
+	VFMADD231PS  Z9, Z12, Z1
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z12, Z5
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (DI), Z8
+	VPSLLD       $0x10, Z8, Z8
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    32(DI), Z9
+	VPSLLD       $0x10, Z9, Z9
+	VPMOVZXWD    64(DI), Z10
+	VPSLLD       $0x10, Z10, Z10
+	PREFETCHT0   64(DI)(BX*8)
+	VPMOVZXWD    96(DI), Z11
+	VPSLLD       $0x10, Z11, Z11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z8, Z12, Z0
+	VFMADD231PS  Z9, Z12, Z1
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z12, Z5
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (DI), Z8
+	VPSLLD       $0x10, Z8, Z8
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    32(DI), Z9
+	VPSLLD       $0x10, Z9, Z9
+	VPMOVZXWD    64(DI), Z10
+	VPSLLD       $0x10, Z10, Z10
+	PREFETCHT0   64(DI)(BX*8)
+	VPMOVZXWD    96(DI), Z11
+	VPSLLD       $0x10, Z11, Z11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z8, Z12, Z0
+	VFMADD231PS  Z9, Z12, Z1
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z12, Z5
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VPMOVZXWD    (DI), Z8
+	VPSLLD       $0x10, Z8, Z8
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    32(DI), Z9
+	VPSLLD       $0x10, Z9, Z9
+	VPMOVZXWD    64(DI), Z10
+	VPSLLD       $0x10, Z10, Z10
+	PREFETCHT0   64(DI)(BX*8)
+	VPMOVZXWD    96(DI), Z11
+	VPSLLD       $0x10, Z11, Z11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z8, Z12, Z0
+	VFMADD231PS  Z9, Z12, Z1
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z12, Z5
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z8
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z8, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	VMULPS       Z8, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R8)
+	VMULPS       Z8, Z2, Z2
+	VMOVUPS      Z2, K3, 128(R8)
+	VMULPS       Z8, Z3, Z3
+	VMOVUPS      Z3, K4, 192(R8)
+	ADDQ         R9, R8
+	VMULPS       Z8, Z4, Z4
+	VMOVUPS      Z4, K1, (R8)
+	VMULPS       Z8, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R8)
+	VMULPS       Z8, Z6, Z6
+	VMOVUPS      Z6, K3, 128(R8)
+	VMULPS       Z8, Z7, Z7
+	VMOVUPS      Z7, K4, 192(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z9
+	VFMADD231PS Z8, Z0, Z9
+	VMOVUPS     Z9, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z8, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	VMOVUPS.Z   128(R8), K3, Z0
+	VFMADD231PS Z8, Z2, Z0
+	VMOVUPS     Z0, K3, 128(R8)
+	VMOVUPS.Z   192(R8), K4, Z0
+	VFMADD231PS Z8, Z3, Z0
+	VMOVUPS     Z0, K4, 192(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z8, Z4, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z8, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	VMOVUPS.Z   128(R8), K3, Z0
+	VFMADD231PS Z8, Z6, Z0
+	VMOVUPS     Z0, K3, 128(R8)
+	VMOVUPS.Z   192(R8), K4, Z0
+	VFMADD231PS Z8, Z7, Z0
+	VMOVUPS     Z0, K4, 192(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile3x64BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile3x64BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	SHRQ       $0x10, R11
+	KMOVW      R11, K2
+	SHRQ       $0x10, R11
+	KMOVW      R11, K3
+	SHRQ       $0x10, R11
+	KMOVW      R11, K4
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x40
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (DI), K1, Z12
+	VPSLLD       $0x10, Z12, Z12
+	VPMOVZXWD.Z  32(DI), K2, Z13
+	VPSLLD       $0x10, Z13, Z13
+	VPMOVZXWD.Z  64(DI), K3, Z14
+	VPSLLD       $0x10, Z14, Z14
+	VPMOVZXWD.Z  96(DI), K4, Z15
+	VPSLLD       $0x10, Z15, Z15
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z12, Z16, Z0
+	VFMADD231PS  Z13, Z16, Z1
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z12, Z16, Z4
+	VFMADD231PS  Z13, Z16, Z5
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z12, Z16, Z8
+	VFMADD231PS  Z13, Z16, Z9
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VPMOVZXWD    (DI), Z12
+	VPSLLD       $0x10, Z12, Z12
+	PREFETCHT0   (R10)
+	VPMOVZXWD    32(DI), Z13
+	VPSLLD       $0x10, Z13, Z13
+	PREFETCHT0   64(R10)
+	VPMOVZXWD    64(DI), Z14
+	VPSLLD       $0x10, Z14, Z14
+	PREFETCHT0   128(R10)
+	VPMOVZXWD    96(DI), Z15
+	VPSLLD       $0x10, Z15, Z15
+	PREFETCHT0   192(R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z12, Z16, Z0
+	VFMADD231PS  Z13, Z16, Z1
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z12, Z16, Z4
+	VFMADD231PS  Z13, Z16, Z5
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z12, Z16, Z8
+	VFMADD231PS  Z13, Z16, Z9
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (DI), Z12
+	VPSLLD       $0x10, Z12, Z12
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    32(DI), Z13
+	VPSLLD       $0x10, Z13, Z13
+	VPMOVZXWD    64(DI), Z14
+	VPSLLD       $0x10, Z14, Z14
+	PREFETCHT0   64(DI)(BX*8)
+	VPMOVZXWD    96(DI), Z15
+	VPSLLD       $0x10, Z15, Z15
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z12, Z16, Z0
+	VFMADD231PS  Z13, Z16, Z1
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z12, Z16, Z4
+	VFMADD231PS  Z13, Z16, Z5
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z12, Z16, Z8
+	VFMADD231PS  Z13, Z16, Z9
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (DI), Z12
+	VPSLLD       $0x10, Z12, Z12
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    32(DI), Z13
+	VPSLLD       $0x10, Z13, Z13
+	VPMOVZXWD    64(DI), Z14
+	VPSLLD       $0x10, Z14, Z14
+	PREFETCHT0   64(DI)(BX*8)
+	VPMOVZXWD    96(DI), Z15
+	VPSLLD       $0x10, Z15, Z15
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z12, Z16, Z0
+	VFMADD231PS  Z13, Z16, Z1
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z12, Z16, Z4
+	VFMADD231PS  Z13, Z16, Z5
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z12, Z16, Z8
+	VFMADD231PS  Z13, Z16, Z9
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VPMOVZXWD    (DI), Z12
+	VPSLLD       $0x10, Z12, Z12
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    32(DI), Z13
+	VPSLLD       $0x10, Z13, Z13
+	VPMOVZXWD    64(DI), Z14
+	VPSLLD       $0x10, Z14, Z14
+	PREFETCHT0   64(DI)(BX*8)
+	VPMOVZXWD    96(DI), Z15
+	VPSLLD       $0x10, Z15, Z15
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z12, Z16, Z0
+	VFMADD231PS  Z13, Z16, Z1
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z12, Z16, Z4
+	VFMADD231PS  Z13, Z16, Z5
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z12, Z16, Z8
+	VFMADD231PS  Z13, Z16, Z9
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z12
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z12, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	VMULPS       Z12, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R8)
+	VMULPS       Z12, Z2, Z2
+	VMOVUPS      Z2, K3, 128(R8)
+	VMULPS       Z12, Z3, Z3
+	VMOVUPS      Z3, K4, 192(R8)
+	ADDQ         R9, R8
+	VMULPS       Z12, Z4, Z4
+	VMOVUPS      Z4, K1, (R8)
+	VMULPS       Z12, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R8)
+	VMULPS       Z12, Z6, Z6
+	VMOVUPS      Z6, K3, 128(R8)
+	VMULPS       Z12, Z7, Z7
+	VMOVUPS      Z7, K4, 192(R8)
+	ADDQ         R9, R8
+	VMULPS       Z12, Z8, Z8
+	VMOVUPS      Z8, K1, (R8)
+	VMULPS       Z12, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R8)
+	VMULPS       Z12, Z10, Z10
+	VMOVUPS      Z10, K3, 128(R8)
+	VMULPS       Z12, Z11, Z11
+	VMOVUPS      Z11, K4, 192(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z13
+	VFMADD231PS Z12, Z0, Z13
+	VMOVUPS     Z13, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z12, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	VMOVUPS.Z   128(R8), K3, Z0
+	VFMADD231PS Z12, Z2, Z0
+	VMOVUPS     Z0, K3, 128(R8)
+	VMOVUPS.Z   192(R8), K4, Z0
+	VFMADD231PS Z12, Z3, Z0
+	VMOVUPS     Z0, K4, 192(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z12, Z4, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z12, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	VMOVUPS.Z   128(R8), K3, Z0
+	VFMADD231PS Z12, Z6, Z0
+	VMOVUPS     Z0, K3, 128(R8)
+	VMOVUPS.Z   192(R8), K4, Z0
+	VFMADD231PS Z12, Z7, Z0
+	VMOVUPS     Z0, K4, 192(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z12, Z8, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z12, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	VMOVUPS.Z   128(R8), K3, Z0
+	VFMADD231PS Z12, Z10, Z0
+	VMOVUPS     Z0, K3, 128(R8)
+	VMOVUPS.Z   192(R8), K4, Z0
+	VFMADD231PS Z12, Z11, Z0
+	VMOVUPS     Z0, K4, 192(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile4x64BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile4x64BF16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	MOVQ       cols+64(FP), R11
+	MOVQ       $-1, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	SHRQ       $0x10, R12
+	KMOVW      R12, K2
+	SHRQ       $0x10, R12
+	KMOVW      R12, K3
+	SHRQ       $0x10, R12
+	KMOVW      R12, K4
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x40
+	JEQ   padded
+
+masked:
+	VPMOVZXWD.Z  (R8), K1, Z16
+	VPSLLD       $0x10, Z16, Z16
+	VPMOVZXWD.Z  32(R8), K2, Z17
+	VPSLLD       $0x10, Z17, Z17
+	VPMOVZXWD.Z  64(R8), K3, Z18
+	VPSLLD       $0x10, Z18, Z18
+	VPMOVZXWD.Z  96(R8), K4, Z19
+	VPSLLD       $0x10, Z19, Z19
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (SI)(CX*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (SI)(CX*2), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (SI)(DI*1), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
+	VPMOVZXWD    (R8), Z16
+	VPSLLD       $0x10, Z16, Z16
+	PREFETCHT0   (R11)
+	VPMOVZXWD    32(R8), Z17
+	VPSLLD       $0x10, Z17, Z17
+	PREFETCHT0   64(R11)
+	VPMOVZXWD    64(R8), Z18
+	VPSLLD       $0x10, Z18, Z18
+	PREFETCHT0   128(R11)
+	VPMOVZXWD    96(R8), Z19
+	VPSLLD       $0x10, Z19, Z19
+	PREFETCHT0   192(R11)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (SI)(CX*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (SI)(CX*2), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (SI)(DI*1), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (R8), Z16
+	VPSLLD       $0x10, Z16, Z16
+	PREFETCHT0   (R8)(BX*8)
+	VPMOVZXWD    32(R8), Z17
+	VPSLLD       $0x10, Z17, Z17
+	VPMOVZXWD    64(R8), Z18
+	VPSLLD       $0x10, Z18, Z18
+	PREFETCHT0   64(R8)(BX*8)
+	VPMOVZXWD    96(R8), Z19
+	VPSLLD       $0x10, Z19, Z19
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (SI)(CX*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (SI)(CX*2), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (SI)(DI*1), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (R8), Z16
+	VPSLLD       $0x10, Z16, Z16
+	PREFETCHT0   (R8)(BX*8)
+	VPMOVZXWD    32(R8), Z17
+	VPSLLD       $0x10, Z17, Z17
+	VPMOVZXWD    64(R8), Z18
+	VPSLLD       $0x10, Z18, Z18
+	PREFETCHT0   64(R8)(BX*8)
+	VPMOVZXWD    96(R8), Z19
+	VPSLLD       $0x10, Z19, Z19
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (SI)(CX*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (SI)(CX*2), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (SI)(DI*1), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVZXWD    (R8), Z16
+	VPSLLD       $0x10, Z16, Z16
+	PREFETCHT0   (R8)(BX*8)
+	VPMOVZXWD    32(R8), Z17
+	VPSLLD       $0x10, Z17, Z17
+	VPMOVZXWD    64(R8), Z18
+	VPSLLD       $0x10, Z18, Z18
+	PREFETCHT0   64(R8)(BX*8)
+	VPMOVZXWD    96(R8), Z19
+	VPSLLD       $0x10, Z19, Z19
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (SI)(CX*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (SI)(CX*2), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (SI)(DI*1), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z16
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z16, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+	VMULPS       Z16, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R9)
+	VMULPS       Z16, Z2, Z2
+	VMOVUPS      Z2, K3, 128(R9)
+	VMULPS       Z16, Z3, Z3
+	VMOVUPS      Z3, K4, 192(R9)
+	ADDQ         R10, R9
+	VMULPS       Z16, Z4, Z4
+	VMOVUPS      Z4, K1, (R9)
+	VMULPS       Z16, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R9)
+	VMULPS       Z16, Z6, Z6
+	VMOVUPS      Z6, K3, 128(R9)
+	VMULPS       Z16, Z7, Z7
+	VMOVUPS      Z7, K4, 192(R9)
+	ADDQ         R10, R9
+	VMULPS       Z16, Z8, Z8
+	VMOVUPS      Z8, K1, (R9)
+	VMULPS       Z16, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R9)
+	VMULPS       Z16, Z10, Z10
+	VMOVUPS      Z10, K3, 128(R9)
+	VMULPS       Z16, Z11, Z11
+	VMOVUPS      Z11, K4, 192(R9)
+	ADDQ         R10, R9
+	VMULPS       Z16, Z12, Z12
+	VMOVUPS      Z12, K1, (R9)
+	VMULPS       Z16, Z13, Z13
+	VMOVUPS      Z13, K2, 64(R9)
+	VMULPS       Z16, Z14, Z14
+	VMOVUPS      Z14, K3, 128(R9)
+	VMULPS       Z16, Z15, Z15
+	VMOVUPS      Z15, K4, 192(R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R9), K1, Z17
+	VFMADD231PS Z16, Z0, Z17
+	VMOVUPS     Z17, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z16, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	VMOVUPS.Z   128(R9), K3, Z0
+	VFMADD231PS Z16, Z2, Z0
+	VMOVUPS     Z0, K3, 128(R9)
+	VMOVUPS.Z   192(R9), K4, Z0
+	VFMADD231PS Z16, Z3, Z0
+	VMOVUPS     Z0, K4, 192(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z16, Z4, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z16, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	VMOVUPS.Z   128(R9), K3, Z0
+	VFMADD231PS Z16, Z6, Z0
+	VMOVUPS     Z0, K3, 128(R9)
+	VMOVUPS.Z   192(R9), K4, Z0
+	VFMADD231PS Z16, Z7, Z0
+	VMOVUPS     Z0, K4, 192(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z16, Z8, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z16, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	VMOVUPS.Z   128(R9), K3, Z0
+	VFMADD231PS Z16, Z10, Z0
+	VMOVUPS     Z0, K3, 128(R9)
+	VMOVUPS.Z   192(R9), K4, Z0
+	VFMADD231PS Z16, Z11, Z0
+	VMOVUPS     Z0, K4, 192(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z16, Z12, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z16, Z13, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	VMOVUPS.Z   128(R9), K3, Z0
+	VFMADD231PS Z16, Z14, Z0
+	VMOVUPS     Z0, K3, 128(R9)
+	VMOVUPS.Z   192(R9), K4, Z0
+	VFMADD231PS Z16, Z15, Z0
+	VMOVUPS     Z0, K4, 192(R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func dot1x4BF16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
+TEXT ·dot1x4BF16F32AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), CX
+	MOVQ   a+8(FP), DX
+	MOVQ   b+24(FP), BX
+	LEAQ   (CX)(CX*2), SI
+	LEAQ   (BX)(CX*4), DI
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VPMOVZXWD   (BX), Z4
+	VPSLLD      $0x10, Z4, Z4
+	VPMOVZXWD   (BX)(CX*1), Z5
+	VPSLLD      $0x10, Z5, Z5
+	VPMOVZXWD   (BX)(CX*2), Z6
+	VPSLLD      $0x10, Z6, Z6
+	VPMOVZXWD   (BX)(SI*1), Z7
+	VPSLLD      $0x10, Z7, Z7
+	VMOVUPS     (DX), Z8
+	VFMADD231PS Z4, Z8, Z0
+	VFMADD231PS Z5, Z8, Z1
+	VFMADD231PS Z6, Z8, Z2
+	VFMADD231PS Z7, Z8, Z3
+	PREFETCHT1  (DI)
+	PREFETCHT1  (DI)(CX*1)
+	PREFETCHT1  (DI)(CX*2)
+	PREFETCHT1  (DI)(SI*1)
+	ADDQ        $0x00000020, DI
+	ADDQ        $0x00000040, DX
+	ADDQ        $0x00000020, BX
+	SUBQ        $0x00000010, AX
+	JGE         whole
+
+tail:
+	ADDQ        $0x00000010, AX
+	JZ          done
+	MOVQ        $-1, DI
+	BZHIQ       AX, DI, DI
+	KMOVW       DI, K1
+	VPMOVZXWD.Z (BX), K1, Z4
+	VPSLLD      $0x10, Z4, Z4
+	VPMOVZXWD.Z (BX)(CX*1), K1, Z5
+	VPSLLD      $0x10, Z5, Z5
+	VPMOVZXWD.Z (BX)(CX*2), K1, Z6
+	VPSLLD      $0x10, Z6, Z6
+	VPMOVZXWD.Z (BX)(SI*1), K1, Z7
+	VPSLLD      $0x10, Z7, Z7
+	VMOVUPS.Z   (DX), K1, Z8
+	VFMADD231PS Z4, Z8, Z0
+	VFMADD231PS Z5, Z8, Z1
+	VFMADD231PS Z6, Z8, Z2
+	VFMADD231PS Z7, Z8, Z3
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z4
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z5
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z5, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X4, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z5
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z5, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X4, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot2x4BF16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
+TEXT ·dot2x4BF16F32AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	MOVQ   b+24(FP), SI
+	LEAQ   (DX)(DX*2), DI
+	LEAQ   (SI)(DX*4), R8
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VPMOVZXWD   (SI), Z8
+	VPSLLD      $0x10, Z8, Z8
+	VPMOVZXWD   (SI)(DX*1), Z9
+	VPSLLD      $0x10, Z9, Z9
+	VPMOVZXWD   (SI)(DX*2), Z10
+	VPSLLD      $0x10, Z10, Z10
+	VPMOVZXWD   (SI)(DI*1), Z11
+	VPSLLD      $0x10, Z11, Z11
+	VMOVUPS     (BX), Z12
+	VFMADD231PS Z8, Z12, Z0
+	VFMADD231PS Z9, Z12, Z1
+	VFMADD231PS Z10, Z12, Z2
+	VFMADD231PS Z11, Z12, Z3
+	VMOVUPS     (BX)(CX*1), Z12
+	VFMADD231PS Z8, Z12, Z4
+	VFMADD231PS Z9, Z12, Z5
+	VFMADD231PS Z10, Z12, Z6
+	VFMADD231PS Z11, Z12, Z7
+	PREFETCHT1  (R8)
+	PREFETCHT1  (R8)(DX*1)
+	PREFETCHT1  (R8)(DX*2)
+	PREFETCHT1  (R8)(DI*1)
+	ADDQ        $0x00000020, R8
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000020, SI
+	SUBQ        $0x00000010, AX
+	JGE         whole
+
+tail:
+	ADDQ        $0x00000010, AX
+	JZ          done
+	MOVQ        $-1, R8
+	BZHIQ       AX, R8, R8
+	KMOVW       R8, K1
+	VPMOVZXWD.Z (SI), K1, Z8
+	VPSLLD      $0x10, Z8, Z8
+	VPMOVZXWD.Z (SI)(DX*1), K1, Z9
+	VPSLLD      $0x10, Z9, Z9
+	VPMOVZXWD.Z (SI)(DX*2), K1, Z10
+	VPSLLD      $0x10, Z10, Z10
+	VPMOVZXWD.Z (SI)(DI*1), K1, Z11
+	VPSLLD      $0x10, Z11, Z11
+	VMOVUPS.Z   (BX), K1, Z12
+	VFMADD231PS Z8, Z12, Z0
+	VFMADD231PS Z9, Z12, Z1
+	VFMADD231PS Z10, Z12, Z2
+	VFMADD231PS Z11, Z12, Z3
+	VMOVUPS.Z   (BX)(CX*1), K1, Z12
+	VFMADD231PS Z8, Z12, Z4
+	VFMADD231PS Z9, Z12, Z5
+	VFMADD231PS Z10, Z12, Z6
+	VFMADD231PS Z11, Z12, Z7
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z8
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z9
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z9, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X8, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X8, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z9
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z9, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X8, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X8, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot3x4BF16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
+TEXT ·dot3x4BF16F32AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	MOVQ   b+24(FP), SI
+	LEAQ   (DX)(DX*2), DI
+	LEAQ   (SI)(DX*4), R8
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VPMOVZXWD   (SI), Z12
+	VPSLLD      $0x10, Z12, Z12
+	VPMOVZXWD   (SI)(DX*1), Z13
+	VPSLLD      $0x10, Z13, Z13
+	VPMOVZXWD   (SI)(DX*2), Z14
+	VPSLLD      $0x10, Z14, Z14
+	VPMOVZXWD   (SI)(DI*1), Z15
+	VPSLLD      $0x10, Z15, Z15
+	VMOVUPS     (BX), Z16
+	VFMADD231PS Z12, Z16, Z0
+	VFMADD231PS Z13, Z16, Z1
+	VFMADD231PS Z14, Z16, Z2
+	VFMADD231PS Z15, Z16, Z3
+	VMOVUPS     (BX)(CX*1), Z16
+	VFMADD231PS Z12, Z16, Z4
+	VFMADD231PS Z13, Z16, Z5
+	VFMADD231PS Z14, Z16, Z6
+	VFMADD231PS Z15, Z16, Z7
+	VMOVUPS     (BX)(CX*2), Z16
+	VFMADD231PS Z12, Z16, Z8
+	VFMADD231PS Z13, Z16, Z9
+	VFMADD231PS Z14, Z16, Z10
+	VFMADD231PS Z15, Z16, Z11
+	PREFETCHT1  (R8)
+	PREFETCHT1  (R8)(DX*1)
+	PREFETCHT1  (R8)(DX*2)
+	PREFETCHT1  (R8)(DI*1)
+	ADDQ        $0x00000020, R8
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000020, SI
+	SUBQ        $0x00000010, AX
+	JGE         whole
+
+tail:
+	ADDQ        $0x00000010, AX
+	JZ          done
+	MOVQ        $-1, R8
+	BZHIQ       AX, R8, R8
+	KMOVW       R8, K1
+	VPMOVZXWD.Z (SI), K1, Z12
+	VPSLLD      $0x10, Z12, Z12
+	VPMOVZXWD.Z (SI)(DX*1), K1, Z13
+	VPSLLD      $0x10, Z13, Z13
+	VPMOVZXWD.Z (SI)(DX*2), K1, Z14
+	VPSLLD      $0x10, Z14, Z14
+	VPMOVZXWD.Z (SI)(DI*1), K1, Z15
+	VPSLLD      $0x10, Z15, Z15
+	VMOVUPS.Z   (BX), K1, Z16
+	VFMADD231PS Z12, Z16, Z0
+	VFMADD231PS Z13, Z16, Z1
+	VFMADD231PS Z14, Z16, Z2
+	VFMADD231PS Z15, Z16, Z3
+	VMOVUPS.Z   (BX)(CX*1), K1, Z16
+	VFMADD231PS Z12, Z16, Z4
+	VFMADD231PS Z13, Z16, Z5
+	VFMADD231PS Z14, Z16, Z6
+	VFMADD231PS Z15, Z16, Z7
+	VMOVUPS.Z   (BX)(CX*2), K1, Z16
+	VFMADD231PS Z12, Z16, Z8
+	VFMADD231PS Z13, Z16, Z9
+	VFMADD231PS Z14, Z16, Z10
+	VFMADD231PS Z15, Z16, Z11
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z12
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z13
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z13, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X12, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X12, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X12, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z13
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z13, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X12, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X12, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X12, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot4x4BF16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
+TEXT ·dot4x4BF16F32AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	LEAQ   (CX)(CX*2), SI
+	MOVQ   b+24(FP), DI
+	LEAQ   (DX)(DX*2), R8
+	LEAQ   (DI)(DX*4), R9
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VPMOVZXWD   (DI), Z16
+	VPSLLD      $0x10, Z16, Z16
+	VPMOVZXWD   (DI)(DX*1), Z17
+	VPSLLD      $0x10, Z17, Z17
+	VPMOVZXWD   (DI)(DX*2), Z18
+	VPSLLD      $0x10, Z18, Z18
+	VPMOVZXWD   (DI)(R8*1), Z19
+	VPSLLD      $0x10, Z19, Z19
+	VMOVUPS     (BX), Z20
+	VFMADD231PS Z16, Z20, Z0
+	VFMADD231PS Z17, Z20, Z1
+	VFMADD231PS Z18, Z20, Z2
+	VFMADD231PS Z19, Z20, Z3
+	VMOVUPS     (BX)(CX*1), Z20
+	VFMADD231PS Z16, Z20, Z4
+	VFMADD231PS Z17, Z20, Z5
+	VFMADD231PS Z18, Z20, Z6
+	VFMADD231PS Z19, Z20, Z7
+	VMOVUPS     (BX)(CX*2), Z20
+	VFMADD231PS Z16, Z20, Z8
+	VFMADD231PS Z17, Z20, Z9
+	VFMADD231PS Z18, Z20, Z10
+	VFMADD231PS Z19, Z20, Z11
+	VMOVUPS     (BX)(SI*1), Z20
+	VFMADD231PS Z16, Z20, Z12
+	VFMADD231PS Z17, Z20, Z13
+	VFMADD231PS Z18, Z20, Z14
+	VFMADD231PS Z19, Z20, Z15
+	PREFETCHT1  (R9)
+	PREFETCHT1  (R9)(DX*1)
+	PREFETCHT1  (R9)(DX*2)
+	PREFETCHT1  (R9)(R8*1)
+	ADDQ        $0x00000020, R9
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000020, DI
+	SUBQ        $0x00000010, AX
+	JGE         whole
+
+tail:
+	ADDQ        $0x00000010, AX
+	JZ          done
+	MOVQ        $-1, R9
+	BZHIQ       AX, R9, R9
+	KMOVW       R9, K1
+	VPMOVZXWD.Z (DI), K1, Z16
+	VPSLLD      $0x10, Z16, Z16
+	VPMOVZXWD.Z (DI)(DX*1), K1, Z17
+	VPSLLD      $0x10, Z17, Z17
+	VPMOVZXWD.Z (DI)(DX*2), K1, Z18
+	VPSLLD      $0x10, Z18, Z18
+	VPMOVZXWD.Z (DI)(R8*1), K1, Z19
+	VPSLLD      $0x10, Z19, Z19
+	VMOVUPS.Z   (BX), K1, Z20
+	VFMADD231PS Z16, Z20, Z0
+	VFMADD231PS Z17, Z20, Z1
+	VFMADD231PS Z18, Z20, Z2
+	VFMADD231PS Z19, Z20, Z3
+	VMOVUPS.Z   (BX)(CX*1), K1, Z20
+	VFMADD231PS Z16, Z20, Z4
+	VFMADD231PS Z17, Z20, Z5
+	VFMADD231PS Z18, Z20, Z6
+	VFMADD231PS Z19, Z20, Z7
+	VMOVUPS.Z   (BX)(CX*2), K1, Z20
+	VFMADD231PS Z16, Z20, Z8
+	VFMADD231PS Z17, Z20, Z9
+	VFMADD231PS Z18, Z20, Z10
+	VFMADD231PS Z19, Z20, Z11
+	VMOVUPS.Z   (BX)(SI*1), K1, Z20
+	VFMADD231PS Z16, Z20, Z12
+	VFMADD231PS Z17, Z20, Z13
+	VFMADD231PS Z18, Z20, Z14
+	VFMADD231PS Z19, Z20, Z15
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z16
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z17
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z17, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X16, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X16, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X16, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X16, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z17
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z17, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X16, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X16, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X16, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X16, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot5x4BF16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
+TEXT ·dot5x4BF16F32AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	LEAQ   (CX)(CX*2), SI
+	MOVQ   b+24(FP), DI
+	LEAQ   (DX)(DX*2), R8
+	LEAQ   (DI)(DX*4), R9
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VPMOVZXWD   (DI), Z20
+	VPSLLD      $0x10, Z20, Z20
+	VPMOVZXWD   (DI)(DX*1), Z21
+	VPSLLD      $0x10, Z21, Z21
+	VPMOVZXWD   (DI)(DX*2), Z22
+	VPSLLD      $0x10, Z22, Z22
+	VPMOVZXWD   (DI)(R8*1), Z23
+	VPSLLD      $0x10, Z23, Z23
+	VMOVUPS     (BX), Z24
+	VFMADD231PS Z20, Z24, Z0
+	VFMADD231PS Z21, Z24, Z1
+	VFMADD231PS Z22, Z24, Z2
+	VFMADD231PS Z23, Z24, Z3
+	VMOVUPS     (BX)(CX*1), Z24
+	VFMADD231PS Z20, Z24, Z4
+	VFMADD231PS Z21, Z24, Z5
+	VFMADD231PS Z22, Z24, Z6
+	VFMADD231PS Z23, Z24, Z7
+	VMOVUPS     (BX)(CX*2), Z24
+	VFMADD231PS Z20, Z24, Z8
+	VFMADD231PS Z21, Z24, Z9
+	VFMADD231PS Z22, Z24, Z10
+	VFMADD231PS Z23, Z24, Z11
+	VMOVUPS     (BX)(SI*1), Z24
+	VFMADD231PS Z20, Z24, Z12
+	VFMADD231PS Z21, Z24, Z13
+	VFMADD231PS Z22, Z24, Z14
+	VFMADD231PS Z23, Z24, Z15
+	VMOVUPS     (BX)(CX*4), Z24
+	VFMADD231PS Z20, Z24, Z16
+	VFMADD231PS Z21, Z24, Z17
+	VFMADD231PS Z22, Z24, Z18
+	VFMADD231PS Z23, Z24, Z19
+	PREFETCHT1  (R9)
+	PREFETCHT1  (R9)(DX*1)
+	PREFETCHT1  (R9)(DX*2)
+	PREFETCHT1  (R9)(R8*1)
+	ADDQ        $0x00000020, R9
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000020, DI
+	SUBQ        $0x00000010, AX
+	JGE         whole
+
+tail:
+	ADDQ        $0x00000010, AX
+	JZ          done
+	MOVQ        $-1, R9
+	BZHIQ       AX, R9, R9
+	KMOVW       R9, K1
+	VPMOVZXWD.Z (DI), K1, Z20
+	VPSLLD      $0x10, Z20, Z20
+	VPMOVZXWD.Z (DI)(DX*1), K1, Z21
+	VPSLLD      $0x10, Z21, Z21
+	VPMOVZXWD.Z (DI)(DX*2), K1, Z22
+	VPSLLD      $0x10, Z22, Z22
+	VPMOVZXWD.Z (DI)(R8*1), K1, Z23
+	VPSLLD      $0x10, Z23, Z23
+	VMOVUPS.Z   (BX), K1, Z24
+	VFMADD231PS Z20, Z24, Z0
+	VFMADD231PS Z21, Z24, Z1
+	VFMADD231PS Z22, Z24, Z2
+	VFMADD231PS Z23, Z24, Z3
+	VMOVUPS.Z   (BX)(CX*1), K1, Z24
+	VFMADD231PS Z20, Z24, Z4
+	VFMADD231PS Z21, Z24, Z5
+	VFMADD231PS Z22, Z24, Z6
+	VFMADD231PS Z23, Z24, Z7
+	VMOVUPS.Z   (BX)(CX*2), K1, Z24
+	VFMADD231PS Z20, Z24, Z8
+	VFMADD231PS Z21, Z24, Z9
+	VFMADD231PS Z22, Z24, Z10
+	VFMADD231PS Z23, Z24, Z11
+	VMOVUPS.Z   (BX)(SI*1), K1, Z24
+	VFMADD231PS Z20, Z24, Z12
+	VFMADD231PS Z21, Z24, Z13
+	VFMADD231PS Z22, Z24, Z14
+	VFMADD231PS Z23, Z24, Z15
+	VMOVUPS.Z   (BX)(CX*4), K1, Z24
+	VFMADD231PS Z20, Z24, Z16
+	VFMADD231PS Z21, Z24, Z17
+	VFMADD231PS Z22, Z24, Z18
+	VFMADD231PS Z23, Z24, Z19
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z20
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z21
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z21, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X20, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X20, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X20, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X20, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z17, Z16, Z0
+	VUNPCKHPS     Z17, Z16, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z19, Z18, Z0
+	VUNPCKHPS     Z19, Z18, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X20, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z21
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z21, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X20, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X20, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X20, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X20, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z17, Z16, Z0
+	VUNPCKHPS     Z17, Z16, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z19, Z18, Z0
+	VUNPCKHPS     Z19, Z18, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X20, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot6x4BF16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
+TEXT ·dot6x4BF16F32AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	LEAQ   (CX)(CX*2), SI
+	LEAQ   (CX)(CX*4), DI
+	MOVQ   b+24(FP), R8
+	LEAQ   (DX)(DX*2), R9
+	LEAQ   (R8)(DX*4), R10
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VPMOVZXWD   (R8), Z24
+	VPSLLD      $0x10, Z24, Z24
+	VPMOVZXWD   (R8)(DX*1), Z25
+	VPSLLD      $0x10, Z25, Z25
+	VPMOVZXWD   (R8)(DX*2), Z26
+	VPSLLD      $0x10, Z26, Z26
+	VPMOVZXWD   (R8)(R9*1), Z27
+	VPSLLD      $0x10, Z27, Z27
+	VMOVUPS     (BX), Z28
+	VFMADD231PS Z24, Z28, Z0
+	VFMADD231PS Z25, Z28, Z1
+	VFMADD231PS Z26, Z28, Z2
+	VFMADD231PS Z27, Z28, Z3
+	VMOVUPS     (BX)(CX*1), Z28
+	VFMADD231PS Z24, Z28, Z4
+	VFMADD231PS Z25, Z28, Z5
+	VFMADD231PS Z26, Z28, Z6
+	VFMADD231PS Z27, Z28, Z7
+	VMOVUPS     (BX)(CX*2), Z28
+	VFMADD231PS Z24, Z28, Z8
+	VFMADD231PS Z25, Z28, Z9
+	VFMADD231PS Z26, Z28, Z10
+	VFMADD231PS Z27, Z28, Z11
+	VMOVUPS     (BX)(SI*1), Z28
+	VFMADD231PS Z24, Z28, Z12
+	VFMADD231PS Z25, Z28, Z13
+	VFMADD231PS Z26, Z28, Z14
+	VFMADD231PS Z27, Z28, Z15
+	VMOVUPS     (BX)(CX*4), Z28
+	VFMADD231PS Z24, Z28, Z16
+	VFMADD231PS Z25, Z28, Z17
+	VFMADD231PS Z26, Z28, Z18
+	VFMADD231PS Z27, Z28, Z19
+	VMOVUPS     (BX)(DI*1), Z28
+	VFMADD231PS Z24, Z28, Z20
+	VFMADD231PS Z25, Z28, Z21
+	VFMADD231PS Z26, Z28, Z22
+	VFMADD231PS Z27, Z28, Z23
+	PREFETCHT1  (R10)
+	PREFETCHT1  (R10)(DX*1)
+	PREFETCHT1  (R10)(DX*2)
+	PREFETCHT1  (R10)(R9*1)
+	ADDQ        $0x00000020, R10
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000010, AX
+	JGE         whole
+
+tail:
+	ADDQ        $0x00000010, AX
+	JZ          done
+	MOVQ        $-1, R10
+	BZHIQ       AX, R10, R10
+	KMOVW       R10, K1
+	VPMOVZXWD.Z (R8), K1, Z24
+	VPSLLD      $0x10, Z24, Z24
+	VPMOVZXWD.Z (R8)(DX*1), K1, Z25
+	VPSLLD      $0x10, Z25, Z25
+	VPMOVZXWD.Z (R8)(DX*2), K1, Z26
+	VPSLLD      $0x10, Z26, Z26
+	VPMOVZXWD.Z (R8)(R9*1), K1, Z27
+	VPSLLD      $0x10, Z27, Z27
+	VMOVUPS.Z   (BX), K1, Z28
+	VFMADD231PS Z24, Z28, Z0
+	VFMADD231PS Z25, Z28, Z1
+	VFMADD231PS Z26, Z28, Z2
+	VFMADD231PS Z27, Z28, Z3
+	VMOVUPS.Z   (BX)(CX*1), K1, Z28
+	VFMADD231PS Z24, Z28, Z4
+	VFMADD231PS Z25, Z28, Z5
+	VFMADD231PS Z26, Z28, Z6
+	VFMADD231PS Z27, Z28, Z7
+	VMOVUPS.Z   (BX)(CX*2), K1, Z28
+	VFMADD231PS Z24, Z28, Z8
+	VFMADD231PS Z25, Z28, Z9
+	VFMADD231PS Z26, Z28, Z10
+	VFMADD231PS Z27, Z28, Z11
+	VMOVUPS.Z   (BX)(SI*1), K1, Z28
+	VFMADD231PS Z24, Z28, Z12
+	VFMADD231PS Z25, Z28, Z13
+	VFMADD231PS Z26, Z28, Z14
+	VFMADD231PS Z27, Z28, Z15
+	VMOVUPS.Z   (BX)(CX*4), K1, Z28
+	VFMADD231PS Z24, Z28, Z16
+	VFMADD231PS Z25, Z28, Z17
+	VFMADD231PS Z26, Z28, Z18
+	VFMADD231PS Z27, Z28, Z19
+	VMOVUPS.Z   (BX)(DI*1), K1, Z28
+	VFMADD231PS Z24, Z28, Z20
+	VFMADD231PS Z25, Z28, Z21
+	VFMADD231PS Z26, Z28, Z22
+	VFMADD231PS Z27, Z28, Z23
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z24
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z25
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z25, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X24, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X24, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X24, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X24, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z17, Z16, Z0
+	VUNPCKHPS     Z17, Z16, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z19, Z18, Z0
+	VUNPCKHPS     Z19, Z18, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X24, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z21, Z20, Z0
+	VUNPCKHPS     Z21, Z20, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z23, Z22, Z0
+	VUNPCKHPS     Z23, Z22, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X24, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z25
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z25, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X24, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X24, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X24, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X24, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z17, Z16, Z0
+	VUNPCKHPS     Z17, Z16, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z19, Z18, Z0
+	VUNPCKHPS     Z19, Z18, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X24, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z21, Z20, Z0
+	VUNPCKHPS     Z21, Z20, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z23, Z22, Z0
+	VUNPCKHPS     Z23, Z22, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X24, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot1x4BF16F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·dot1x4BF16F32AVX2(SB), NOSPLIT, $0-72
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), CX
+	MOVQ   a+8(FP), DX
+	MOVQ   b+24(FP), BX
+	LEAQ   (CX)(CX*2), SI
+	LEAQ   (BX)(CX*4), DI
+	SUBQ   $0x00000008, AX
+	JL     tail
+
+whole:
+	VPMOVZXWD   (BX), Y4
+	VPSLLD      $0x10, Y4, Y4
+	VPMOVZXWD   (BX)(CX*1), Y5
+	VPSLLD      $0x10, Y5, Y5
+	VPMOVZXWD   (BX)(CX*2), Y6
+	VPSLLD      $0x10, Y6, Y6
+	VPMOVZXWD   (BX)(SI*1), Y7
+	VPSLLD      $0x10, Y7, Y7
+	VMOVUPS     (DX), Y8
+	VFMADD231PS Y4, Y8, Y0
+	VFMADD231PS Y5, Y8, Y1
+	VFMADD231PS Y6, Y8, Y2
+	VFMADD231PS Y7, Y8, Y3
+	PREFETCHT1  (DI)
+	PREFETCHT1  (DI)(CX*1)
+	PREFETCHT1  (DI)(CX*2)
+	PREFETCHT1  (DI)(SI*1)
+	ADDQ        $0x00000010, DI
+	ADDQ        $0x00000020, DX
+	ADDQ        $0x00000010, BX
+	SUBQ        $0x00000008, AX
+	JGE         whole
+
+tail:
+	MOVQ         c+40(FP), AX
+	MOVQ         ldc+48(FP), CX
+	MOVQ         flags+64(FP), DX
+	ADDQ         CX, CX
+	ADDQ         CX, CX
+	VBROADCASTSS alpha+56(FP), Y4
+	TESTQ        $0x00000001, DX
+	JNZ          add
+	VUNPCKLPS    Y1, Y0, Y5
+	VUNPCKHPS    Y1, Y0, Y0
+	VADDPS       Y5, Y0, Y0
+	VUNPCKLPS    Y3, Y2, Y1
+	VUNPCKHPS    Y3, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VUNPCKLPD    Y2, Y0, Y1
+	VUNPCKHPD    Y2, Y0, Y0
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VMULPS       X4, X1, X1
+	VMOVUPS      X1, (AX)
+	ADDQ         CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS    Y1, Y0, Y5
+	VUNPCKHPS    Y1, Y0, Y0
+	VADDPS       Y5, Y0, Y0
+	VUNPCKLPS    Y3, Y2, Y1
+	VUNPCKHPS    Y3, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VUNPCKLPD    Y2, Y0, Y1
+	VUNPCKHPD    Y2, Y0, Y0
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VMOVUPS      (AX), X0
+	VFMADD231PS  X4, X1, X0
+	VMOVUPS      X0, (AX)
+	ADDQ         CX, AX
+	VZEROUPPER
+	RET
+
+// func dot2x4BF16F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·dot2x4BF16F32AVX2(SB), NOSPLIT, $0-72
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	MOVQ   b+24(FP), SI
+	LEAQ   (DX)(DX*2), DI
+	LEAQ   (SI)(DX*4), R8
+	SUBQ   $0x00000008, AX
+	JL     tail
+
+whole:
+	VPMOVZXWD   (SI), Y8
+	VPSLLD      $0x10, Y8, Y8
+	VPMOVZXWD   (SI)(DX*1), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VPMOVZXWD   (SI)(DX*2), Y10
+	VPSLLD      $0x10, Y10, Y10
+	VPMOVZXWD   (SI)(DI*1), Y11
+	VPSLLD      $0x10, Y11, Y11
+	VMOVUPS     (BX), Y12
+	VFMADD231PS Y8, Y12, Y0
+	VFMADD231PS Y9, Y12, Y1
+	VFMADD231PS Y10, Y12, Y2
+	VFMADD231PS Y11, Y12, Y3
+	VMOVUPS     (BX)(CX*1), Y12
+	VFMADD231PS Y8, Y12, Y4
+	VFMADD231PS Y9, Y12, Y5
+	VFMADD231PS Y10, Y12, Y6
+	VFMADD231PS Y11, Y12, Y7
+	PREFETCHT1  (R8)
+	PREFETCHT1  (R8)(DX*1)
+	PREFETCHT1  (R8)(DX*2)
+	PREFETCHT1  (R8)(DI*1)
+	ADDQ        $0x00000010, R8
+	ADDQ        $0x00000020, BX
+	ADDQ        $0x00000010, SI
+	SUBQ        $0x00000008, AX
+	JGE         whole
+
+tail:
+	MOVQ         c+40(FP), AX
+	MOVQ         ldc+48(FP), CX
+	MOVQ         flags+64(FP), DX
+	ADDQ         CX, CX
+	ADDQ         CX, CX
+	VBROADCASTSS alpha+56(FP), Y8
+	TESTQ        $0x00000001, DX
+	JNZ          add
+	VUNPCKLPS    Y1, Y0, Y9
+	VUNPCKHPS    Y1, Y0, Y0
+	VADDPS       Y9, Y0, Y0
+	VUNPCKLPS    Y3, Y2, Y1
+	VUNPCKHPS    Y3, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VUNPCKLPD    Y2, Y0, Y1
+	VUNPCKHPD    Y2, Y0, Y0
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VMULPS       X8, X1, X1
+	VMOVUPS      X1, (AX)
+	ADDQ         CX, AX
+	VUNPCKLPS    Y5, Y4, Y0
+	VUNPCKHPS    Y5, Y4, Y1
+	VADDPS       Y0, Y1, Y1
+	VUNPCKLPS    Y7, Y6, Y0
+	VUNPCKHPS    Y7, Y6, Y2
+	VADDPS       Y0, Y2, Y2
+	VUNPCKLPD    Y2, Y1, Y0
+	VUNPCKHPD    Y2, Y1, Y1
+	VADDPS       Y0, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X1, X0, X0
+	VMULPS       X8, X0, X0
+	VMOVUPS      X0, (AX)
+	ADDQ         CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS    Y1, Y0, Y9
+	VUNPCKHPS    Y1, Y0, Y0
+	VADDPS       Y9, Y0, Y0
+	VUNPCKLPS    Y3, Y2, Y1
+	VUNPCKHPS    Y3, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VUNPCKLPD    Y2, Y0, Y1
+	VUNPCKHPD    Y2, Y0, Y0
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VMOVUPS      (AX), X0
+	VFMADD231PS  X8, X1, X0
+	VMOVUPS      X0, (AX)
+	ADDQ         CX, AX
+	VUNPCKLPS    Y5, Y4, Y0
+	VUNPCKHPS    Y5, Y4, Y1
+	VADDPS       Y0, Y1, Y1
+	VUNPCKLPS    Y7, Y6, Y0
+	VUNPCKHPS    Y7, Y6, Y2
+	VADDPS       Y0, Y2, Y2
+	VUNPCKLPD    Y2, Y1, Y0
+	VUNPCKHPD    Y2, Y1, Y1
+	VADDPS       Y0, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X1, X0, X0
+	VMOVUPS      (AX), X1
+	VFMADD231PS  X8, X0, X1
+	VMOVUPS      X1, (AX)
+	ADDQ         CX, AX
+	VZEROUPPER
+	RET
+
+// func tile1x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile1x32F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	MOVQ       cols+64(FP), R9
+	MOVQ       $-1, R10
+	BZHIQ      R9, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $0x10, R10
+	KMOVW      R10, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       R8, R9
+
+begin:
+	MOVQ  next+88(FP), R9
+	MOVQ  step+96(FP), R10
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R11
+	TESTQ $0x00000002, R11
+	JNZ   padded
+	MOVQ  cols+64(FP), R11
+	CMPQ  R11, $0x20
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (SI), K1, Z2
+	VCVTPH2PS.Z  32(SI), K2, Z3
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         DX, CX
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VCVTPH2PS    (SI), Z2
+	PREFETCHT0   (R9)
+	VCVTPH2PS    32(SI), Z3
+	PREFETCHT0   64(R9)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (SI), Z2
+	PREFETCHT0   (SI)(BX*8)
+	VCVTPH2PS    32(SI), Z3
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (SI), Z2
+	PREFETCHT0   (SI)(BX*8)
+	VCVTPH2PS    32(SI), Z3
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VCVTPH2PS    (SI), Z2
+	PREFETCHT0   (SI)(BX*8)
+	VCVTPH2PS    32(SI), Z3
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z4
+	VFMADD231PS  Z2, Z4, Z0
+	VFMADD231PS  Z3, Z4, Z1
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z2
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z2, Z0, Z0
+	VMOVUPS      Z0, K1, (DI)
+	VMULPS       Z2, Z1, Z1
+	VMOVUPS      Z1, K2, 64(DI)
+	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (DI), K1, Z3
+	VFMADD231PS Z2, Z0, Z3
+	VMOVUPS     Z3, K1, (DI)
+	VMOVUPS.Z   64(DI), K2, Z0
+	VFMADD231PS Z2, Z1, Z0
+	VMOVUPS     Z0, K2, 64(DI)
+	ADDQ        R8, DI
+	VZEROUPPER
+	RET
+
+// func tile1x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile1x16F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	MOVQ       cols+64(FP), R9
+	MOVQ       $-1, R10
+	BZHIQ      R9, R10, R10
+	KMOVW      R10, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	ADDQ       R8, R9
+
+begin:
+	MOVQ  next+88(FP), R9
+	MOVQ  step+96(FP), R10
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R11
+	TESTQ $0x00000002, R11
+	JNZ   padded
+	MOVQ  cols+64(FP), R11
+	CMPQ  R11, $0x10
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (SI), K1, Z1
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         DX, CX
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VCVTPH2PS    (SI), Z1
+	PREFETCHT0   (R9)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (SI), Z1
+	PREFETCHT0   (SI)(BX*8)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (SI), Z1
+	PREFETCHT0   (SI)(BX*8)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VCVTPH2PS    (SI), Z1
+	PREFETCHT0   (SI)(BX*8)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z1
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS      Z0, K1, (DI)
+	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (DI), K1, Z2
+	VFMADD231PS Z1, Z0, Z2
+	VMOVUPS     Z2, K1, (DI)
+	ADDQ        R8, DI
+	VZEROUPPER
+	RET
+
+// func tile2x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile2x32F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	SHRQ       $0x10, R11
+	KMOVW      R11, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x20
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (DI), K1, Z4
+	VCVTPH2PS.Z  32(DI), K2, Z5
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VCVTPH2PS    (DI), Z4
+	PREFETCHT0   (R10)
+	VCVTPH2PS    32(DI), Z5
+	PREFETCHT0   64(R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (DI), Z4
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    32(DI), Z5
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (DI), Z4
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    32(DI), Z5
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VCVTPH2PS    (DI), Z4
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    32(DI), Z5
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z4, Z6, Z0
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z4, Z6, Z2
+	VFMADD231PS  Z5, Z6, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z4
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z4, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	VMULPS       Z4, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R8)
+	ADDQ         R9, R8
+	VMULPS       Z4, Z2, Z2
+	VMOVUPS      Z2, K1, (R8)
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z5
+	VFMADD231PS Z4, Z0, Z5
+	VMOVUPS     Z5, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z4, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z4, Z2, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z4, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile2x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile2x16F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x10
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (DI), K1, Z2
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS (SI)(CX*1), Z3
+	VFMADD231PS  Z2, Z3, Z1
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VCVTPH2PS    (DI), Z2
+	PREFETCHT0   (R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS (SI)(CX*1), Z3
+	VFMADD231PS  Z2, Z3, Z1
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (DI), Z2
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS (SI)(CX*1), Z3
+	VFMADD231PS  Z2, Z3, Z1
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (DI), Z2
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS (SI)(CX*1), Z3
+	VFMADD231PS  Z2, Z3, Z1
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VCVTPH2PS    (DI), Z2
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VBROADCASTSS (SI)(CX*1), Z3
+	VFMADD231PS  Z2, Z3, Z1
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z2
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z2, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	ADDQ         R9, R8
+	VMULPS       Z2, Z1, Z1
+	VMOVUPS      Z1, K1, (R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z3
+	VFMADD231PS Z2, Z0, Z3
+	VMOVUPS     Z3, K1, (R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z2, Z1, Z0
+	VMOVUPS     Z0, K1, (R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile3x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile3x32F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	SHRQ       $0x10, R11
+	KMOVW      R11, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x20
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (DI), K1, Z6
+	VCVTPH2PS.Z  32(DI), K2, Z7
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VCVTPH2PS    (DI), Z6
+	PREFETCHT0   (R10)
+	VCVTPH2PS    32(DI), Z7
+	PREFETCHT0   64(R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (DI), Z6
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    32(DI), Z7
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (DI), Z6
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    32(DI), Z7
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VCVTPH2PS    (DI), Z6
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    32(DI), Z7
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z6, Z8, Z0
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z6, Z8, Z4
+	VFMADD231PS  Z7, Z8, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z6
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z6, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	VMULPS       Z6, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R8)
+	ADDQ         R9, R8
+	VMULPS       Z6, Z2, Z2
+	VMOVUPS      Z2, K1, (R8)
+	VMULPS       Z6, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R8)
+	ADDQ         R9, R8
+	VMULPS       Z6, Z4, Z4
+	VMOVUPS      Z4, K1, (R8)
+	VMULPS       Z6, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z7
+	VFMADD231PS Z6, Z0, Z7
+	VMOVUPS     Z7, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z6, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z6, Z2, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z6, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z6, Z4, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z6, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile3x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile3x16F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x10
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (DI), K1, Z3
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS (SI)(CX*1), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS (SI)(CX*2), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VCVTPH2PS    (DI), Z3
+	PREFETCHT0   (R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS (SI)(CX*1), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS (SI)(CX*2), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (DI), Z3
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS (SI)(CX*1), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS (SI)(CX*2), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (DI), Z3
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS (SI)(CX*1), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS (SI)(CX*2), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VCVTPH2PS    (DI), Z3
+	PREFETCHT0   (DI)(BX*8)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS (SI)(CX*1), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VBROADCASTSS (SI)(CX*2), Z4
+	VFMADD231PS  Z3, Z4, Z2
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z3
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z3, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	ADDQ         R9, R8
+	VMULPS       Z3, Z1, Z1
+	VMOVUPS      Z1, K1, (R8)
+	ADDQ         R9, R8
+	VMULPS       Z3, Z2, Z2
+	VMOVUPS      Z2, K1, (R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z4
+	VFMADD231PS Z3, Z0, Z4
+	VMOVUPS     Z4, K1, (R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z3, Z1, Z0
+	VMOVUPS     Z0, K1, (R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z3, Z2, Z0
+	VMOVUPS     Z0, K1, (R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile4x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile4x32F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	MOVQ       cols+64(FP), R11
+	MOVQ       $-1, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	SHRQ       $0x10, R12
+	KMOVW      R12, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x20
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (R8), K1, Z8
+	VCVTPH2PS.Z  32(R8), K2, Z9
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (SI)(CX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (SI)(CX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (SI)(DI*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
+	VCVTPH2PS    (R8), Z8
+	PREFETCHT0   (R11)
+	VCVTPH2PS    32(R8), Z9
+	PREFETCHT0   64(R11)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (SI)(CX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (SI)(CX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (SI)(DI*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (R8), Z8
+	PREFETCHT0   (R8)(BX*8)
+	VCVTPH2PS    32(R8), Z9
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (SI)(CX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (SI)(CX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (SI)(DI*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (R8), Z8
+	PREFETCHT0   (R8)(BX*8)
+	VCVTPH2PS    32(R8), Z9
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (SI)(CX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (SI)(CX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (SI)(DI*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VCVTPH2PS    (R8), Z8
+	PREFETCHT0   (R8)(BX*8)
+	VCVTPH2PS    32(R8), Z9
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z10
+	VFMADD231PS  Z8, Z10, Z0
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (SI)(CX*1), Z10
+	VFMADD231PS  Z8, Z10, Z2
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (SI)(CX*2), Z10
+	VFMADD231PS  Z8, Z10, Z4
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (SI)(DI*1), Z10
+	VFMADD231PS  Z8, Z10, Z6
+	VFMADD231PS  Z9, Z10, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z8
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z8, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+	VMULPS       Z8, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z8, Z2, Z2
+	VMOVUPS      Z2, K1, (R9)
+	VMULPS       Z8, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z8, Z4, Z4
+	VMOVUPS      Z4, K1, (R9)
+	VMULPS       Z8, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z8, Z6, Z6
+	VMOVUPS      Z6, K1, (R9)
+	VMULPS       Z8, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R9), K1, Z9
+	VFMADD231PS Z8, Z0, Z9
+	VMOVUPS     Z9, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z8, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z8, Z2, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z8, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z8, Z4, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z8, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z8, Z6, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z8, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func tile4x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile4x16F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	MOVQ       cols+64(FP), R11
+	MOVQ       $-1, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x10
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (R8), K1, Z4
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (SI)(CX*1), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (SI)(CX*2), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS (SI)(DI*1), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
+	VCVTPH2PS    (R8), Z4
+	PREFETCHT0   (R11)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (SI)(CX*1), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (SI)(CX*2), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS (SI)(DI*1), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (R8), Z4
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (SI)(CX*1), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (SI)(CX*2), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS (SI)(DI*1), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (R8), Z4
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (SI)(CX*1), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (SI)(CX*2), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS (SI)(DI*1), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VCVTPH2PS    (R8), Z4
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (SI)(CX*1), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (SI)(CX*2), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VBROADCASTSS (SI)(DI*1), Z5
+	VFMADD231PS  Z4, Z5, Z3
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z4
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z4, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z4, Z1, Z1
+	VMOVUPS      Z1, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z4, Z2, Z2
+	VMOVUPS      Z2, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS      Z3, K1, (R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R9), K1, Z5
+	VFMADD231PS Z4, Z0, Z5
+	VMOVUPS     Z5, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z4, Z1, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z4, Z2, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z4, Z3, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func tile5x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile5x32F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	MOVQ       cols+64(FP), R11
+	MOVQ       $-1, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	SHRQ       $0x10, R12
+	KMOVW      R12, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x20
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (R8), K1, Z10
+	VCVTPH2PS.Z  32(R8), K2, Z11
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS (SI)(DI*1), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (SI)(CX*4), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
+	IMUL3Q $0x00000005, R10, R11
+	ADDQ   R9, R11
+
+shallow:
+	VCVTPH2PS    (R8), Z10
+	PREFETCHT0   (R11)
+	VCVTPH2PS    32(R8), Z11
+	PREFETCHT0   64(R11)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS (SI)(DI*1), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (SI)(CX*4), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (R8), Z10
+	PREFETCHT0   (R8)(BX*8)
+	VCVTPH2PS    32(R8), Z11
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS (SI)(DI*1), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (SI)(CX*4), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (R8), Z10
+	PREFETCHT0   (R8)(BX*8)
+	VCVTPH2PS    32(R8), Z11
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS (SI)(DI*1), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (SI)(CX*4), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VCVTPH2PS    (R8), Z10
+	PREFETCHT0   (R8)(BX*8)
+	VCVTPH2PS    32(R8), Z11
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z10, Z12, Z0
+	VFMADD231PS  Z11, Z12, Z1
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*2), Z12
+	VFMADD231PS  Z10, Z12, Z4
+	VFMADD231PS  Z11, Z12, Z5
+	VBROADCASTSS (SI)(DI*1), Z12
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	VBROADCASTSS (SI)(CX*4), Z12
+	VFMADD231PS  Z10, Z12, Z8
+	VFMADD231PS  Z11, Z12, Z9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z10
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z10, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+	VMULPS       Z10, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z10, Z2, Z2
+	VMOVUPS      Z2, K1, (R9)
+	VMULPS       Z10, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z10, Z4, Z4
+	VMOVUPS      Z4, K1, (R9)
+	VMULPS       Z10, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z10, Z6, Z6
+	VMOVUPS      Z6, K1, (R9)
+	VMULPS       Z10, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R9)
+	ADDQ         R10, R9
+	VMULPS       Z10, Z8, Z8
+	VMOVUPS      Z8, K1, (R9)
+	VMULPS       Z10, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R9), K1, Z11
+	VFMADD231PS Z10, Z0, Z11
+	VMOVUPS     Z11, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z10, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z10, Z2, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z10, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z10, Z4, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z10, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z10, Z6, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z10, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z10, Z8, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z10, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func tile5x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile5x16F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	MOVQ       cols+64(FP), R11
+	MOVQ       $-1, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x10
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (R8), K1, Z5
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*2), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS (SI)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS (SI)(CX*4), Z6
+	VFMADD231PS  Z5, Z6, Z4
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
+	IMUL3Q $0x00000005, R10, R11
+	ADDQ   R9, R11
+
+shallow:
+	VCVTPH2PS    (R8), Z5
+	PREFETCHT0   (R11)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*2), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS (SI)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS (SI)(CX*4), Z6
+	VFMADD231PS  Z5, Z6, Z4
+	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (R8), Z5
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*2), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS (SI)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS (SI)(CX*4), Z6
+	VFMADD231PS  Z5, Z6, Z4
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (R8), Z5
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*2), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS (SI)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS (SI)(CX*4), Z6
+	VFMADD231PS  Z5, Z6, Z4
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VCVTPH2PS    (R8), Z5
+	PREFETCHT0   (R8)(BX*8)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS (SI)(CX*1), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(CX*2), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS (SI)(DI*1), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VBROADCASTSS (SI)(CX*4), Z6
+	VFMADD231PS  Z5, Z6, Z4
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z5
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z5, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z5, Z1, Z1
+	VMOVUPS      Z1, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z5, Z2, Z2
+	VMOVUPS      Z2, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z5, Z3, Z3
+	VMOVUPS      Z3, K1, (R9)
+	ADDQ         R10, R9
+	VMULPS       Z5, Z4, Z4
+	VMOVUPS      Z4, K1, (R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R9), K1, Z6
+	VFMADD231PS Z5, Z0, Z6
+	VMOVUPS     Z6, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z5, Z1, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z5, Z2, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z5, Z3, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z5, Z4, Z0
+	VMOVUPS     Z0, K1, (R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func tile6x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile6x32F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	MOVQ       cols+64(FP), R12
+	MOVQ       $-1, R13
+	BZHIQ      R12, R13, R13
+	KMOVW      R13, K1
+	SHRQ       $0x10, R13
+	KMOVW      R13, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x20
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (R9), K1, Z12
+	VCVTPH2PS.Z  32(R9), K2, Z13
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS (SI)(CX*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS (SI)(CX*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS (SI)(DI*1), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS (SI)(CX*4), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS (SI)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Z13, Z14, Z11
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
+	IMUL3Q $0x00000006, R11, R12
+	ADDQ   R10, R12
+
+shallow:
+	VCVTPH2PS    (R9), Z12
+	PREFETCHT0   (R12)
+	VCVTPH2PS    32(R9), Z13
+	PREFETCHT0   64(R12)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS (SI)(CX*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS (SI)(CX*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS (SI)(DI*1), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS (SI)(CX*4), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS (SI)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Z13, Z14, Z11
+	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (R9), Z12
+	PREFETCHT0   (R9)(BX*8)
+	VCVTPH2PS    32(R9), Z13
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS (SI)(CX*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS (SI)(CX*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS (SI)(DI*1), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS (SI)(CX*4), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS (SI)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Z13, Z14, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (R9), Z12
+	PREFETCHT0   (R9)(BX*8)
+	VCVTPH2PS    32(R9), Z13
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS (SI)(CX*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS (SI)(CX*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS (SI)(DI*1), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS (SI)(CX*4), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS (SI)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Z13, Z14, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VCVTPH2PS    (R9), Z12
+	PREFETCHT0   (R9)(BX*8)
+	VCVTPH2PS    32(R9), Z13
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z14
+	VFMADD231PS  Z12, Z14, Z0
+	VFMADD231PS  Z13, Z14, Z1
+	VBROADCASTSS (SI)(CX*1), Z14
+	VFMADD231PS  Z12, Z14, Z2
+	VFMADD231PS  Z13, Z14, Z3
+	VBROADCASTSS (SI)(CX*2), Z14
+	VFMADD231PS  Z12, Z14, Z4
+	VFMADD231PS  Z13, Z14, Z5
+	VBROADCASTSS (SI)(DI*1), Z14
+	VFMADD231PS  Z12, Z14, Z6
+	VFMADD231PS  Z13, Z14, Z7
+	VBROADCASTSS (SI)(CX*4), Z14
+	VFMADD231PS  Z12, Z14, Z8
+	VFMADD231PS  Z13, Z14, Z9
+	VBROADCASTSS (SI)(R8*1), Z14
+	VFMADD231PS  Z12, Z14, Z10
+	VFMADD231PS  Z13, Z14, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z12
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z12, Z0, Z0
+	VMOVUPS      Z0, K1, (R10)
+	VMULPS       Z12, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z12, Z2, Z2
+	VMOVUPS      Z2, K1, (R10)
+	VMULPS       Z12, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z12, Z4, Z4
+	VMOVUPS      Z4, K1, (R10)
+	VMULPS       Z12, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z12, Z6, Z6
+	VMOVUPS      Z6, K1, (R10)
+	VMULPS       Z12, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z12, Z8, Z8
+	VMOVUPS      Z8, K1, (R10)
+	VMULPS       Z12, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z12, Z10, Z10
+	VMOVUPS      Z10, K1, (R10)
+	VMULPS       Z12, Z11, Z11
+	VMOVUPS      Z11, K2, 64(R10)
+	ADDQ         R11, R10
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R10), K1, Z13
+	VFMADD231PS Z12, Z0, Z13
+	VMOVUPS     Z13, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z12, Z2, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z12, Z4, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z12, Z6, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z12, Z8, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z12, Z10, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z12, Z11, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func tile6x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile6x16F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	MOVQ       cols+64(FP), R12
+	MOVQ       $-1, R13
+	BZHIQ      R12, R13, R13
+	KMOVW      R13, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x10
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (R9), K1, Z6
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (SI)(CX*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (SI)(CX*2), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (SI)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (SI)(CX*4), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (SI)(R8*1), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
+	IMUL3Q $0x00000006, R11, R12
+	ADDQ   R10, R12
+
+shallow:
+	VCVTPH2PS    (R9), Z6
+	PREFETCHT0   (R12)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (SI)(CX*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (SI)(CX*2), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (SI)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (SI)(CX*4), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (SI)(R8*1), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (R9), Z6
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (SI)(CX*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (SI)(CX*2), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (SI)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (SI)(CX*4), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (SI)(R8*1), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (R9), Z6
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (SI)(CX*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (SI)(CX*2), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (SI)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (SI)(CX*4), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (SI)(R8*1), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VCVTPH2PS    (R9), Z6
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (SI)(CX*1), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (SI)(CX*2), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (SI)(DI*1), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (SI)(CX*4), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VBROADCASTSS (SI)(R8*1), Z7
+	VFMADD231PS  Z6, Z7, Z5
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z6
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z6, Z0, Z0
+	VMOVUPS      Z0, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z6, Z1, Z1
+	VMOVUPS      Z1, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z6, Z2, Z2
+	VMOVUPS      Z2, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z6, Z3, Z3
+	VMOVUPS      Z3, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z6, Z4, Z4
+	VMOVUPS      Z4, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z6, Z5, Z5
+	VMOVUPS      Z5, K1, (R10)
+	ADDQ         R11, R10
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R10), K1, Z7
+	VFMADD231PS Z6, Z0, Z7
+	VMOVUPS     Z7, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z6, Z1, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z6, Z2, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z6, Z3, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z6, Z4, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z6, Z5, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func tile7x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile7x32F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	MOVQ       cols+64(FP), R12
+	MOVQ       $-1, R13
+	BZHIQ      R12, R13, R13
+	KMOVW      R13, K1
+	SHRQ       $0x10, R13
+	KMOVW      R13, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	ADDQ       R11, R12
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x20
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (R9), K1, Z14
+	VCVTPH2PS.Z  32(R9), K2, Z15
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z14, Z16, Z0
+	VFMADD231PS  Z15, Z16, Z1
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z14, Z16, Z4
+	VFMADD231PS  Z15, Z16, Z5
+	VBROADCASTSS (SI)(DI*1), Z16
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*4), Z16
+	VFMADD231PS  Z14, Z16, Z8
+	VFMADD231PS  Z15, Z16, Z9
+	VBROADCASTSS (SI)(R8*1), Z16
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	VBROADCASTSS (SI)(DI*2), Z16
+	VFMADD231PS  Z14, Z16, Z12
+	VFMADD231PS  Z15, Z16, Z13
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
+	IMUL3Q $0x00000007, R11, R12
+	ADDQ   R10, R12
+
+shallow:
+	VCVTPH2PS    (R9), Z14
+	PREFETCHT0   (R12)
+	VCVTPH2PS    32(R9), Z15
+	PREFETCHT0   64(R12)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z14, Z16, Z0
+	VFMADD231PS  Z15, Z16, Z1
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z14, Z16, Z4
+	VFMADD231PS  Z15, Z16, Z5
+	VBROADCASTSS (SI)(DI*1), Z16
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*4), Z16
+	VFMADD231PS  Z14, Z16, Z8
+	VFMADD231PS  Z15, Z16, Z9
+	VBROADCASTSS (SI)(R8*1), Z16
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	VBROADCASTSS (SI)(DI*2), Z16
+	VFMADD231PS  Z14, Z16, Z12
+	VFMADD231PS  Z15, Z16, Z13
+	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (R9), Z14
+	PREFETCHT0   (R9)(BX*8)
+	VCVTPH2PS    32(R9), Z15
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z14, Z16, Z0
+	VFMADD231PS  Z15, Z16, Z1
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z14, Z16, Z4
+	VFMADD231PS  Z15, Z16, Z5
+	VBROADCASTSS (SI)(DI*1), Z16
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*4), Z16
+	VFMADD231PS  Z14, Z16, Z8
+	VFMADD231PS  Z15, Z16, Z9
+	VBROADCASTSS (SI)(R8*1), Z16
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	VBROADCASTSS (SI)(DI*2), Z16
+	VFMADD231PS  Z14, Z16, Z12
+	VFMADD231PS  Z15, Z16, Z13
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (R9), Z14
+	PREFETCHT0   (R9)(BX*8)
+	VCVTPH2PS    32(R9), Z15
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z14, Z16, Z0
+	VFMADD231PS  Z15, Z16, Z1
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z14, Z16, Z4
+	VFMADD231PS  Z15, Z16, Z5
+	VBROADCASTSS (SI)(DI*1), Z16
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*4), Z16
+	VFMADD231PS  Z14, Z16, Z8
+	VFMADD231PS  Z15, Z16, Z9
+	VBROADCASTSS (SI)(R8*1), Z16
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	VBROADCASTSS (SI)(DI*2), Z16
+	VFMADD231PS  Z14, Z16, Z12
+	VFMADD231PS  Z15, Z16, Z13
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VCVTPH2PS    (R9), Z14
+	PREFETCHT0   (R9)(BX*8)
+	VCVTPH2PS    32(R9), Z15
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z14, Z16, Z0
+	VFMADD231PS  Z15, Z16, Z1
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z14, Z16, Z4
+	VFMADD231PS  Z15, Z16, Z5
+	VBROADCASTSS (SI)(DI*1), Z16
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*4), Z16
+	VFMADD231PS  Z14, Z16, Z8
+	VFMADD231PS  Z15, Z16, Z9
+	VBROADCASTSS (SI)(R8*1), Z16
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	VBROADCASTSS (SI)(DI*2), Z16
+	VFMADD231PS  Z14, Z16, Z12
+	VFMADD231PS  Z15, Z16, Z13
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z14
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z14, Z0, Z0
+	VMOVUPS      Z0, K1, (R10)
+	VMULPS       Z14, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z2, Z2
+	VMOVUPS      Z2, K1, (R10)
+	VMULPS       Z14, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z4, Z4
+	VMOVUPS      Z4, K1, (R10)
+	VMULPS       Z14, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z6, Z6
+	VMOVUPS      Z6, K1, (R10)
+	VMULPS       Z14, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z8, Z8
+	VMOVUPS      Z8, K1, (R10)
+	VMULPS       Z14, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z10, Z10
+	VMOVUPS      Z10, K1, (R10)
+	VMULPS       Z14, Z11, Z11
+	VMOVUPS      Z11, K2, 64(R10)
+	ADDQ         R11, R10
+	VMULPS       Z14, Z12, Z12
+	VMOVUPS      Z12, K1, (R10)
+	VMULPS       Z14, Z13, Z13
+	VMOVUPS      Z13, K2, 64(R10)
+	ADDQ         R11, R10
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R10), K1, Z15
+	VFMADD231PS Z14, Z0, Z15
+	VMOVUPS     Z15, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z2, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z4, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z6, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z8, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z10, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z11, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z14, Z12, Z0
+	VMOVUPS     Z0, K1, (R10)
+	VMOVUPS.Z   64(R10), K2, Z0
+	VFMADD231PS Z14, Z13, Z0
+	VMOVUPS     Z0, K2, 64(R10)
+	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func tile7x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile7x16F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	MOVQ       cols+64(FP), R12
+	MOVQ       $-1, R13
+	BZHIQ      R12, R13, R13
+	KMOVW      R13, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+
+begin:
+	MOVQ  next+88(FP), R12
+	MOVQ  step+96(FP), R13
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R14
+	TESTQ $0x00000002, R14
+	JNZ   padded
+	MOVQ  cols+64(FP), R14
+	CMPQ  R14, $0x10
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (R9), K1, Z7
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS (SI)(DI*1), Z8
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*4), Z8
+	VFMADD231PS  Z7, Z8, Z4
+	VBROADCASTSS (SI)(R8*1), Z8
+	VFMADD231PS  Z7, Z8, Z5
+	VBROADCASTSS (SI)(DI*2), Z8
+	VFMADD231PS  Z7, Z8, Z6
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
+	IMUL3Q $0x00000007, R11, R12
+	ADDQ   R10, R12
+
+shallow:
+	VCVTPH2PS    (R9), Z7
+	PREFETCHT0   (R12)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS (SI)(DI*1), Z8
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*4), Z8
+	VFMADD231PS  Z7, Z8, Z4
+	VBROADCASTSS (SI)(R8*1), Z8
+	VFMADD231PS  Z7, Z8, Z5
+	VBROADCASTSS (SI)(DI*2), Z8
+	VFMADD231PS  Z7, Z8, Z6
+	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (R9), Z7
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS (SI)(DI*1), Z8
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*4), Z8
+	VFMADD231PS  Z7, Z8, Z4
+	VBROADCASTSS (SI)(R8*1), Z8
+	VFMADD231PS  Z7, Z8, Z5
+	VBROADCASTSS (SI)(DI*2), Z8
+	VFMADD231PS  Z7, Z8, Z6
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (R9), Z7
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS (SI)(DI*1), Z8
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*4), Z8
+	VFMADD231PS  Z7, Z8, Z4
+	VBROADCASTSS (SI)(R8*1), Z8
+	VFMADD231PS  Z7, Z8, Z5
+	VBROADCASTSS (SI)(DI*2), Z8
+	VFMADD231PS  Z7, Z8, Z6
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VCVTPH2PS    (R9), Z7
+	PREFETCHT0   (R9)(BX*8)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Z8
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS (SI)(CX*1), Z8
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(CX*2), Z8
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS (SI)(DI*1), Z8
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (SI)(CX*4), Z8
+	VFMADD231PS  Z7, Z8, Z4
+	VBROADCASTSS (SI)(R8*1), Z8
+	VFMADD231PS  Z7, Z8, Z5
+	VBROADCASTSS (SI)(DI*2), Z8
+	VFMADD231PS  Z7, Z8, Z6
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z7
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z7, Z0, Z0
+	VMOVUPS      Z0, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z1, Z1
+	VMOVUPS      Z1, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z2, Z2
+	VMOVUPS      Z2, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z3, Z3
+	VMOVUPS      Z3, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z4, Z4
+	VMOVUPS      Z4, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z5, Z5
+	VMOVUPS      Z5, K1, (R10)
+	ADDQ         R11, R10
+	VMULPS       Z7, Z6, Z6
+	VMOVUPS      Z6, K1, (R10)
+	ADDQ         R11, R10
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R10), K1, Z8
+	VFMADD231PS Z7, Z0, Z8
+	VMOVUPS     Z8, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z1, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z2, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z3, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z4, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z5, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VMOVUPS.Z   (R10), K1, Z0
+	VFMADD231PS Z7, Z6, Z0
+	VMOVUPS     Z0, K1, (R10)
+	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func tile8x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile8x32F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	SHRQ       $0x10, R14
+	KMOVW      R14, K2
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 64(R13)
+	ADDQ       R12, R13
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x20
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (R10), K1, Z16
+	VCVTPH2PS.Z  32(R10), K2, Z17
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS (SI)(CX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS (SI)(CX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS (SI)(DI*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS (SI)(CX*4), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS (SI)(R8*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS (SI)(DI*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
+	IMUL3Q $0x00000008, R12, R13
+	ADDQ   R11, R13
+
+shallow:
+	VCVTPH2PS    (R10), Z16
+	PREFETCHT0   (R13)
+	VCVTPH2PS    32(R10), Z17
+	PREFETCHT0   64(R13)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS (SI)(CX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS (SI)(CX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS (SI)(DI*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS (SI)(CX*4), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS (SI)(R8*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS (SI)(DI*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (R10), Z16
+	PREFETCHT0   (R10)(BX*8)
+	VCVTPH2PS    32(R10), Z17
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS (SI)(CX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS (SI)(CX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS (SI)(DI*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS (SI)(CX*4), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS (SI)(R8*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS (SI)(DI*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (R10), Z16
+	PREFETCHT0   (R10)(BX*8)
+	VCVTPH2PS    32(R10), Z17
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS (SI)(CX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS (SI)(CX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS (SI)(DI*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS (SI)(CX*4), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS (SI)(R8*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS (SI)(DI*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VCVTPH2PS    (R10), Z16
+	PREFETCHT0   (R10)(BX*8)
+	VCVTPH2PS    32(R10), Z17
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z18
+	VFMADD231PS  Z16, Z18, Z0
+	VFMADD231PS  Z17, Z18, Z1
+	VBROADCASTSS (SI)(CX*1), Z18
+	VFMADD231PS  Z16, Z18, Z2
+	VFMADD231PS  Z17, Z18, Z3
+	VBROADCASTSS (SI)(CX*2), Z18
+	VFMADD231PS  Z16, Z18, Z4
+	VFMADD231PS  Z17, Z18, Z5
+	VBROADCASTSS (SI)(DI*1), Z18
+	VFMADD231PS  Z16, Z18, Z6
+	VFMADD231PS  Z17, Z18, Z7
+	VBROADCASTSS (SI)(CX*4), Z18
+	VFMADD231PS  Z16, Z18, Z8
+	VFMADD231PS  Z17, Z18, Z9
+	VBROADCASTSS (SI)(R8*1), Z18
+	VFMADD231PS  Z16, Z18, Z10
+	VFMADD231PS  Z17, Z18, Z11
+	VBROADCASTSS (SI)(DI*2), Z18
+	VFMADD231PS  Z16, Z18, Z12
+	VFMADD231PS  Z17, Z18, Z13
+	VBROADCASTSS (R9), Z18
+	VFMADD231PS  Z16, Z18, Z14
+	VFMADD231PS  Z17, Z18, Z15
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z16
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z16, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	VMULPS       Z16, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	VMULPS       Z16, Z3, Z3
+	VMOVUPS      Z3, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	VMULPS       Z16, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	VMULPS       Z16, Z7, Z7
+	VMOVUPS      Z7, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z8, Z8
+	VMOVUPS      Z8, K1, (R11)
+	VMULPS       Z16, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z10, Z10
+	VMOVUPS      Z10, K1, (R11)
+	VMULPS       Z16, Z11, Z11
+	VMOVUPS      Z11, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z12, Z12
+	VMOVUPS      Z12, K1, (R11)
+	VMULPS       Z16, Z13, Z13
+	VMOVUPS      Z13, K2, 64(R11)
+	ADDQ         R12, R11
+	VMULPS       Z16, Z14, Z14
+	VMOVUPS      Z14, K1, (R11)
+	VMULPS       Z16, Z15, Z15
+	VMOVUPS      Z15, K2, 64(R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z17
+	VFMADD231PS Z16, Z0, Z17
+	VMOVUPS     Z17, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z3, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z7, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z8, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z10, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z11, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z12, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z13, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z16, Z14, Z0
+	VMOVUPS     Z0, K1, (R11)
+	VMOVUPS.Z   64(R11), K2, Z0
+	VFMADD231PS Z16, Z15, Z0
+	VMOVUPS     Z0, K2, 64(R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func tile8x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile8x16F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	LEAQ       (SI)(DI*2), R9
+	ADDQ       CX, R9
+	MOVQ       b+32(FP), R10
+	MOVQ       c+48(FP), R11
+	MOVQ       ldc+56(FP), R12
+	ADDQ       R12, R12
+	ADDQ       R12, R12
+	MOVQ       cols+64(FP), R13
+	MOVQ       $-1, R14
+	BZHIQ      R13, R14, R14
+	KMOVW      R14, K1
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	ADDQ       R12, R13
+
+begin:
+	MOVQ  next+88(FP), R13
+	MOVQ  step+96(FP), R14
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R15
+	TESTQ $0x00000002, R15
+	JNZ   padded
+	MOVQ  cols+64(FP), R15
+	CMPQ  R15, $0x10
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (R10), K1, Z8
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS (SI)(CX*1), Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS (SI)(CX*2), Z9
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS (SI)(DI*1), Z9
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS (SI)(CX*4), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (SI)(R8*1), Z9
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS (SI)(DI*2), Z9
+	VFMADD231PS  Z8, Z9, Z6
+	VBROADCASTSS (R9), Z9
+	VFMADD231PS  Z8, Z9, Z7
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R15
+	TESTQ  $0x00000004, R15
+	JZ     deep
+	IMUL3Q $0x00000008, R12, R13
+	ADDQ   R11, R13
+
+shallow:
+	VCVTPH2PS    (R10), Z8
+	PREFETCHT0   (R13)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS (SI)(CX*1), Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS (SI)(CX*2), Z9
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS (SI)(DI*1), Z9
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS (SI)(CX*4), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (SI)(R8*1), Z9
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS (SI)(DI*2), Z9
+	VFMADD231PS  Z8, Z9, Z6
+	VBROADCASTSS (R9), Z9
+	VFMADD231PS  Z8, Z9, Z7
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	ADDQ         R12, R13
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (R10), Z8
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS (SI)(CX*1), Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS (SI)(CX*2), Z9
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS (SI)(DI*1), Z9
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS (SI)(CX*4), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (SI)(R8*1), Z9
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS (SI)(DI*2), Z9
+	VFMADD231PS  Z8, Z9, Z6
+	VBROADCASTSS (R9), Z9
+	VFMADD231PS  Z8, Z9, Z7
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (R10), Z8
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS (SI)(CX*1), Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS (SI)(CX*2), Z9
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS (SI)(DI*1), Z9
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS (SI)(CX*4), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (SI)(R8*1), Z9
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS (SI)(DI*2), Z9
+	VFMADD231PS  Z8, Z9, Z6
+	VBROADCASTSS (R9), Z9
+	VFMADD231PS  Z8, Z9, Z7
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	VCVTPH2PS    (R10), Z8
+	PREFETCHT0   (R10)(BX*8)
+	ADDQ         BX, R10
+	VBROADCASTSS (SI), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS (SI)(CX*1), Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS (SI)(CX*2), Z9
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS (SI)(DI*1), Z9
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS (SI)(CX*4), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (SI)(R8*1), Z9
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS (SI)(DI*2), Z9
+	VFMADD231PS  Z8, Z9, Z6
+	VBROADCASTSS (R9), Z9
+	VFMADD231PS  Z8, Z9, Z7
+	ADDQ         DX, SI
+	ADDQ         DX, R9
+	PREFETCHT1   (R13)
+	ADDQ         R14, R13
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z8
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z8, Z0, Z0
+	VMOVUPS      Z0, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z1, Z1
+	VMOVUPS      Z1, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z2, Z2
+	VMOVUPS      Z2, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z3, Z3
+	VMOVUPS      Z3, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z4, Z4
+	VMOVUPS      Z4, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z5, Z5
+	VMOVUPS      Z5, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z6, Z6
+	VMOVUPS      Z6, K1, (R11)
+	ADDQ         R12, R11
+	VMULPS       Z8, Z7, Z7
+	VMOVUPS      Z7, K1, (R11)
+	ADDQ         R12, R11
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R11), K1, Z9
+	VFMADD231PS Z8, Z0, Z9
+	VMOVUPS     Z9, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z1, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z2, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z3, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z4, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z5, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z6, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VMOVUPS.Z   (R11), K1, Z0
+	VFMADD231PS Z8, Z7, Z0
+	VMOVUPS     Z0, K1, (R11)
+	ADDQ        R12, R11
+	VZEROUPPER
+	RET
+
+// func tile1x64F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile1x64F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	MOVQ       cols+64(FP), R9
+	MOVQ       $-1, R10
+	BZHIQ      R9, R10, R10
+	KMOVW      R10, K1
+	SHRQ       $0x10, R10
+	KMOVW      R10, K2
+	SHRQ       $0x10, R10
+	KMOVW      R10, K3
+	SHRQ       $0x10, R10
+	KMOVW      R10, K4
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	ADDQ       R8, R9
+
+begin:
+	MOVQ  next+88(FP), R9
+	MOVQ  step+96(FP), R10
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R11
+	TESTQ $0x00000002, R11
+	JNZ   padded
+	MOVQ  cols+64(FP), R11
+	CMPQ  R11, $0x40
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (SI), K1, Z4
+	VCVTPH2PS.Z  32(SI), K2, Z5
+	VCVTPH2PS.Z  64(SI), K3, Z6
+	VCVTPH2PS.Z  96(SI), K4, Z7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z8
+	VFMADD231PS  Z4, Z8, Z0
+	VFMADD231PS  Z5, Z8, Z1
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	ADDQ         DX, CX
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VCVTPH2PS    (SI), Z4
+	PREFETCHT0   (R9)
+	VCVTPH2PS    32(SI), Z5
+	PREFETCHT0   64(R9)
+	VCVTPH2PS    64(SI), Z6
+	PREFETCHT0   128(R9)
+	VCVTPH2PS    96(SI), Z7
+	PREFETCHT0   192(R9)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z8
+	VFMADD231PS  Z4, Z8, Z0
+	VFMADD231PS  Z5, Z8, Z1
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (SI), Z4
+	PREFETCHT0   (SI)(BX*8)
+	VCVTPH2PS    32(SI), Z5
+	VCVTPH2PS    64(SI), Z6
+	PREFETCHT0   64(SI)(BX*8)
+	VCVTPH2PS    96(SI), Z7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z8
+	VFMADD231PS  Z4, Z8, Z0
+	VFMADD231PS  Z5, Z8, Z1
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (SI), Z4
+	PREFETCHT0   (SI)(BX*8)
+	VCVTPH2PS    32(SI), Z5
+	VCVTPH2PS    64(SI), Z6
+	PREFETCHT0   64(SI)(BX*8)
+	VCVTPH2PS    96(SI), Z7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z8
+	VFMADD231PS  Z4, Z8, Z0
+	VFMADD231PS  Z5, Z8, Z1
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VCVTPH2PS    (SI), Z4
+	PREFETCHT0   (SI)(BX*8)
+	VCVTPH2PS    32(SI), Z5
+	VCVTPH2PS    64(SI), Z6
+	PREFETCHT0   64(SI)(BX*8)
+	VCVTPH2PS    96(SI), Z7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Z8
+	VFMADD231PS  Z4, Z8, Z0
+	VFMADD231PS  Z5, Z8, Z1
+	VFMADD231PS  Z6, Z8, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z4
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z4, Z0, Z0
+	VMOVUPS      Z0, K1, (DI)
+	VMULPS       Z4, Z1, Z1
+	VMOVUPS      Z1, K2, 64(DI)
+	VMULPS       Z4, Z2, Z2
+	VMOVUPS      Z2, K3, 128(DI)
+	VMULPS       Z4, Z3, Z3
+	VMOVUPS      Z3, K4, 192(DI)
+	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (DI), K1, Z5
+	VFMADD231PS Z4, Z0, Z5
+	VMOVUPS     Z5, K1, (DI)
+	VMOVUPS.Z   64(DI), K2, Z0
+	VFMADD231PS Z4, Z1, Z0
+	VMOVUPS     Z0, K2, 64(DI)
+	VMOVUPS.Z   128(DI), K3, Z0
+	VFMADD231PS Z4, Z2, Z0
+	VMOVUPS     Z0, K3, 128(DI)
+	VMOVUPS.Z   192(DI), K4, Z0
+	VFMADD231PS Z4, Z3, Z0
+	VMOVUPS     Z0, K4, 192(DI)
+	ADDQ        R8, DI
+	VZEROUPPER
+	RET
+
+// func tile2x64F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile2x64F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	SHRQ       $0x10, R11
+	KMOVW      R11, K2
+	SHRQ       $0x10, R11
+	KMOVW      R11, K3
+	SHRQ       $0x10, R11
+	KMOVW      R11, K4
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x40
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (DI), K1, Z8
+	VCVTPH2PS.Z  32(DI), K2, Z9
+	VCVTPH2PS.Z  64(DI), K3, Z10
+	VCVTPH2PS.Z  96(DI), K4, Z11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z8, Z12, Z0
+	VFMADD231PS  Z9, Z12, Z1
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z12, Z5
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VCVTPH2PS    (DI), Z8
+	PREFETCHT0   (R10)
+	VCVTPH2PS    32(DI), Z9
+	PREFETCHT0   64(R10)
+	VCVTPH2PS    64(DI), Z10
+	PREFETCHT0   128(R10)
+	VCVTPH2PS    96(DI), Z11
+	PREFETCHT0   192(R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z8, Z12, Z0
+	VFMADD231PS  Z9, Z12, Z1
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z12, Z5
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (DI), Z8
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    32(DI), Z9
+	VCVTPH2PS    64(DI), Z10
+	PREFETCHT0   64(DI)(BX*8)
+	VCVTPH2PS    96(DI), Z11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z8, Z12, Z0
+	VFMADD231PS  Z9, Z12, Z1
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z12, Z5
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (DI), Z8
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    32(DI), Z9
+	VCVTPH2PS    64(DI), Z10
+	PREFETCHT0   64(DI)(BX*8)
+	VCVTPH2PS    96(DI), Z11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z8, Z12, Z0
+	VFMADD231PS  Z9, Z12, Z1
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z12, Z5
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VCVTPH2PS    (DI), Z8
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    32(DI), Z9
+	VCVTPH2PS    64(DI), Z10
+	PREFETCHT0   64(DI)(BX*8)
+	VCVTPH2PS    96(DI), Z11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z12
+	VFMADD231PS  Z8, Z12, Z0
+	VFMADD231PS  Z9, Z12, Z1
+	VFMADD231PS  Z10, Z12, Z2
+	VFMADD231PS  Z11, Z12, Z3
+	VBROADCASTSS (SI)(CX*1), Z12
+	VFMADD231PS  Z8, Z12, Z4
+	VFMADD231PS  Z9, Z12, Z5
+	VFMADD231PS  Z10, Z12, Z6
+	VFMADD231PS  Z11, Z12, Z7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z8
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z8, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	VMULPS       Z8, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R8)
+	VMULPS       Z8, Z2, Z2
+	VMOVUPS      Z2, K3, 128(R8)
+	VMULPS       Z8, Z3, Z3
+	VMOVUPS      Z3, K4, 192(R8)
+	ADDQ         R9, R8
+	VMULPS       Z8, Z4, Z4
+	VMOVUPS      Z4, K1, (R8)
+	VMULPS       Z8, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R8)
+	VMULPS       Z8, Z6, Z6
+	VMOVUPS      Z6, K3, 128(R8)
+	VMULPS       Z8, Z7, Z7
+	VMOVUPS      Z7, K4, 192(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z9
+	VFMADD231PS Z8, Z0, Z9
+	VMOVUPS     Z9, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z8, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	VMOVUPS.Z   128(R8), K3, Z0
+	VFMADD231PS Z8, Z2, Z0
+	VMOVUPS     Z0, K3, 128(R8)
+	VMOVUPS.Z   192(R8), K4, Z0
+	VFMADD231PS Z8, Z3, Z0
+	VMOVUPS     Z0, K4, 192(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z8, Z4, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z8, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	VMOVUPS.Z   128(R8), K3, Z0
+	VFMADD231PS Z8, Z6, Z0
+	VMOVUPS     Z0, K3, 128(R8)
+	VMOVUPS.Z   192(R8), K4, Z0
+	VFMADD231PS Z8, Z7, Z0
+	VMOVUPS     Z0, K4, 192(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile3x64F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile3x64F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	MOVQ       cols+64(FP), R10
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	SHRQ       $0x10, R11
+	KMOVW      R11, K2
+	SHRQ       $0x10, R11
+	KMOVW      R11, K3
+	SHRQ       $0x10, R11
+	KMOVW      R11, K4
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	PREFETCHT0 128(R10)
+	PREFETCHT0 192(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ  next+88(FP), R10
+	MOVQ  step+96(FP), R11
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R12
+	TESTQ $0x00000002, R12
+	JNZ   padded
+	MOVQ  cols+64(FP), R12
+	CMPQ  R12, $0x40
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (DI), K1, Z12
+	VCVTPH2PS.Z  32(DI), K2, Z13
+	VCVTPH2PS.Z  64(DI), K3, Z14
+	VCVTPH2PS.Z  96(DI), K4, Z15
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z12, Z16, Z0
+	VFMADD231PS  Z13, Z16, Z1
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z12, Z16, Z4
+	VFMADD231PS  Z13, Z16, Z5
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z12, Z16, Z8
+	VFMADD231PS  Z13, Z16, Z9
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VCVTPH2PS    (DI), Z12
+	PREFETCHT0   (R10)
+	VCVTPH2PS    32(DI), Z13
+	PREFETCHT0   64(R10)
+	VCVTPH2PS    64(DI), Z14
+	PREFETCHT0   128(R10)
+	VCVTPH2PS    96(DI), Z15
+	PREFETCHT0   192(R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z12, Z16, Z0
+	VFMADD231PS  Z13, Z16, Z1
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z12, Z16, Z4
+	VFMADD231PS  Z13, Z16, Z5
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z12, Z16, Z8
+	VFMADD231PS  Z13, Z16, Z9
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (DI), Z12
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    32(DI), Z13
+	VCVTPH2PS    64(DI), Z14
+	PREFETCHT0   64(DI)(BX*8)
+	VCVTPH2PS    96(DI), Z15
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z12, Z16, Z0
+	VFMADD231PS  Z13, Z16, Z1
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z12, Z16, Z4
+	VFMADD231PS  Z13, Z16, Z5
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z12, Z16, Z8
+	VFMADD231PS  Z13, Z16, Z9
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (DI), Z12
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    32(DI), Z13
+	VCVTPH2PS    64(DI), Z14
+	PREFETCHT0   64(DI)(BX*8)
+	VCVTPH2PS    96(DI), Z15
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z12, Z16, Z0
+	VFMADD231PS  Z13, Z16, Z1
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z12, Z16, Z4
+	VFMADD231PS  Z13, Z16, Z5
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z12, Z16, Z8
+	VFMADD231PS  Z13, Z16, Z9
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VCVTPH2PS    (DI), Z12
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    32(DI), Z13
+	VCVTPH2PS    64(DI), Z14
+	PREFETCHT0   64(DI)(BX*8)
+	VCVTPH2PS    96(DI), Z15
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Z16
+	VFMADD231PS  Z12, Z16, Z0
+	VFMADD231PS  Z13, Z16, Z1
+	VFMADD231PS  Z14, Z16, Z2
+	VFMADD231PS  Z15, Z16, Z3
+	VBROADCASTSS (SI)(CX*1), Z16
+	VFMADD231PS  Z12, Z16, Z4
+	VFMADD231PS  Z13, Z16, Z5
+	VFMADD231PS  Z14, Z16, Z6
+	VFMADD231PS  Z15, Z16, Z7
+	VBROADCASTSS (SI)(CX*2), Z16
+	VFMADD231PS  Z12, Z16, Z8
+	VFMADD231PS  Z13, Z16, Z9
+	VFMADD231PS  Z14, Z16, Z10
+	VFMADD231PS  Z15, Z16, Z11
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z12
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z12, Z0, Z0
+	VMOVUPS      Z0, K1, (R8)
+	VMULPS       Z12, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R8)
+	VMULPS       Z12, Z2, Z2
+	VMOVUPS      Z2, K3, 128(R8)
+	VMULPS       Z12, Z3, Z3
+	VMOVUPS      Z3, K4, 192(R8)
+	ADDQ         R9, R8
+	VMULPS       Z12, Z4, Z4
+	VMOVUPS      Z4, K1, (R8)
+	VMULPS       Z12, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R8)
+	VMULPS       Z12, Z6, Z6
+	VMOVUPS      Z6, K3, 128(R8)
+	VMULPS       Z12, Z7, Z7
+	VMOVUPS      Z7, K4, 192(R8)
+	ADDQ         R9, R8
+	VMULPS       Z12, Z8, Z8
+	VMOVUPS      Z8, K1, (R8)
+	VMULPS       Z12, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R8)
+	VMULPS       Z12, Z10, Z10
+	VMOVUPS      Z10, K3, 128(R8)
+	VMULPS       Z12, Z11, Z11
+	VMOVUPS      Z11, K4, 192(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R8), K1, Z13
+	VFMADD231PS Z12, Z0, Z13
+	VMOVUPS     Z13, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z12, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	VMOVUPS.Z   128(R8), K3, Z0
+	VFMADD231PS Z12, Z2, Z0
+	VMOVUPS     Z0, K3, 128(R8)
+	VMOVUPS.Z   192(R8), K4, Z0
+	VFMADD231PS Z12, Z3, Z0
+	VMOVUPS     Z0, K4, 192(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z12, Z4, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z12, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	VMOVUPS.Z   128(R8), K3, Z0
+	VFMADD231PS Z12, Z6, Z0
+	VMOVUPS     Z0, K3, 128(R8)
+	VMOVUPS.Z   192(R8), K4, Z0
+	VFMADD231PS Z12, Z7, Z0
+	VMOVUPS     Z0, K4, 192(R8)
+	ADDQ        R9, R8
+	VMOVUPS.Z   (R8), K1, Z0
+	VFMADD231PS Z12, Z8, Z0
+	VMOVUPS     Z0, K1, (R8)
+	VMOVUPS.Z   64(R8), K2, Z0
+	VFMADD231PS Z12, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R8)
+	VMOVUPS.Z   128(R8), K3, Z0
+	VFMADD231PS Z12, Z10, Z0
+	VMOVUPS     Z0, K3, 128(R8)
+	VMOVUPS.Z   192(R8), K4, Z0
+	VFMADD231PS Z12, Z11, Z0
+	VMOVUPS     Z0, K4, 192(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile4x64F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·tile4x64F16F32AVX512(SB), NOSPLIT, $0-104
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	MOVQ       cols+64(FP), R11
+	MOVQ       $-1, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	SHRQ       $0x10, R12
+	KMOVW      R12, K2
+	SHRQ       $0x10, R12
+	KMOVW      R12, K3
+	SHRQ       $0x10, R12
+	KMOVW      R12, K4
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 64(R11)
+	PREFETCHT0 128(R11)
+	PREFETCHT0 192(R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ  next+88(FP), R11
+	MOVQ  step+96(FP), R12
+	TESTQ AX, AX
+	JZ    done
+	MOVQ  flags+80(FP), R13
+	TESTQ $0x00000002, R13
+	JNZ   padded
+	MOVQ  cols+64(FP), R13
+	CMPQ  R13, $0x40
+	JEQ   padded
+
+masked:
+	VCVTPH2PS.Z  (R8), K1, Z16
+	VCVTPH2PS.Z  32(R8), K2, Z17
+	VCVTPH2PS.Z  64(R8), K3, Z18
+	VCVTPH2PS.Z  96(R8), K4, Z19
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (SI)(CX*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (SI)(CX*2), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (SI)(DI*1), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         DX, SI
+	SUBQ         $0x01, AX
+	JNZ          masked
+	JMP          done
+
+padded:
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
+	VCVTPH2PS    (R8), Z16
+	PREFETCHT0   (R11)
+	VCVTPH2PS    32(R8), Z17
+	PREFETCHT0   64(R11)
+	VCVTPH2PS    64(R8), Z18
+	PREFETCHT0   128(R11)
+	VCVTPH2PS    96(R8), Z19
+	PREFETCHT0   192(R11)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (SI)(CX*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (SI)(CX*2), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (SI)(DI*1), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (R8), Z16
+	PREFETCHT0   (R8)(BX*8)
+	VCVTPH2PS    32(R8), Z17
+	VCVTPH2PS    64(R8), Z18
+	PREFETCHT0   64(R8)(BX*8)
+	VCVTPH2PS    96(R8), Z19
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (SI)(CX*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (SI)(CX*2), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (SI)(DI*1), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (R8), Z16
+	PREFETCHT0   (R8)(BX*8)
+	VCVTPH2PS    32(R8), Z17
+	VCVTPH2PS    64(R8), Z18
+	PREFETCHT0   64(R8)(BX*8)
+	VCVTPH2PS    96(R8), Z19
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (SI)(CX*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (SI)(CX*2), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (SI)(DI*1), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VCVTPH2PS    (R8), Z16
+	PREFETCHT0   (R8)(BX*8)
+	VCVTPH2PS    32(R8), Z17
+	VCVTPH2PS    64(R8), Z18
+	PREFETCHT0   64(R8)(BX*8)
+	VCVTPH2PS    96(R8), Z19
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Z20
+	VFMADD231PS  Z16, Z20, Z0
+	VFMADD231PS  Z17, Z20, Z1
+	VFMADD231PS  Z18, Z20, Z2
+	VFMADD231PS  Z19, Z20, Z3
+	VBROADCASTSS (SI)(CX*1), Z20
+	VFMADD231PS  Z16, Z20, Z4
+	VFMADD231PS  Z17, Z20, Z5
+	VFMADD231PS  Z18, Z20, Z6
+	VFMADD231PS  Z19, Z20, Z7
+	VBROADCASTSS (SI)(CX*2), Z20
+	VFMADD231PS  Z16, Z20, Z8
+	VFMADD231PS  Z17, Z20, Z9
+	VFMADD231PS  Z18, Z20, Z10
+	VFMADD231PS  Z19, Z20, Z11
+	VBROADCASTSS (SI)(DI*1), Z20
+	VFMADD231PS  Z16, Z20, Z12
+	VFMADD231PS  Z17, Z20, Z13
+	VFMADD231PS  Z18, Z20, Z14
+	VFMADD231PS  Z19, Z20, Z15
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Z16
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Z16, Z0, Z0
+	VMOVUPS      Z0, K1, (R9)
+	VMULPS       Z16, Z1, Z1
+	VMOVUPS      Z1, K2, 64(R9)
+	VMULPS       Z16, Z2, Z2
+	VMOVUPS      Z2, K3, 128(R9)
+	VMULPS       Z16, Z3, Z3
+	VMOVUPS      Z3, K4, 192(R9)
+	ADDQ         R10, R9
+	VMULPS       Z16, Z4, Z4
+	VMOVUPS      Z4, K1, (R9)
+	VMULPS       Z16, Z5, Z5
+	VMOVUPS      Z5, K2, 64(R9)
+	VMULPS       Z16, Z6, Z6
+	VMOVUPS      Z6, K3, 128(R9)
+	VMULPS       Z16, Z7, Z7
+	VMOVUPS      Z7, K4, 192(R9)
+	ADDQ         R10, R9
+	VMULPS       Z16, Z8, Z8
+	VMOVUPS      Z8, K1, (R9)
+	VMULPS       Z16, Z9, Z9
+	VMOVUPS      Z9, K2, 64(R9)
+	VMULPS       Z16, Z10, Z10
+	VMOVUPS      Z10, K3, 128(R9)
+	VMULPS       Z16, Z11, Z11
+	VMOVUPS      Z11, K4, 192(R9)
+	ADDQ         R10, R9
+	VMULPS       Z16, Z12, Z12
+	VMOVUPS      Z12, K1, (R9)
+	VMULPS       Z16, Z13, Z13
+	VMOVUPS      Z13, K2, 64(R9)
+	VMULPS       Z16, Z14, Z14
+	VMOVUPS      Z14, K3, 128(R9)
+	VMULPS       Z16, Z15, Z15
+	VMOVUPS      Z15, K4, 192(R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS.Z   (R9), K1, Z17
+	VFMADD231PS Z16, Z0, Z17
+	VMOVUPS     Z17, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z16, Z1, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	VMOVUPS.Z   128(R9), K3, Z0
+	VFMADD231PS Z16, Z2, Z0
+	VMOVUPS     Z0, K3, 128(R9)
+	VMOVUPS.Z   192(R9), K4, Z0
+	VFMADD231PS Z16, Z3, Z0
+	VMOVUPS     Z0, K4, 192(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z16, Z4, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z16, Z5, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	VMOVUPS.Z   128(R9), K3, Z0
+	VFMADD231PS Z16, Z6, Z0
+	VMOVUPS     Z0, K3, 128(R9)
+	VMOVUPS.Z   192(R9), K4, Z0
+	VFMADD231PS Z16, Z7, Z0
+	VMOVUPS     Z0, K4, 192(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z16, Z8, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z16, Z9, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	VMOVUPS.Z   128(R9), K3, Z0
+	VFMADD231PS Z16, Z10, Z0
+	VMOVUPS     Z0, K3, 128(R9)
+	VMOVUPS.Z   192(R9), K4, Z0
+	VFMADD231PS Z16, Z11, Z0
+	VMOVUPS     Z0, K4, 192(R9)
+	ADDQ        R10, R9
+	VMOVUPS.Z   (R9), K1, Z0
+	VFMADD231PS Z16, Z12, Z0
+	VMOVUPS     Z0, K1, (R9)
+	VMOVUPS.Z   64(R9), K2, Z0
+	VFMADD231PS Z16, Z13, Z0
+	VMOVUPS     Z0, K2, 64(R9)
+	VMOVUPS.Z   128(R9), K3, Z0
+	VFMADD231PS Z16, Z14, Z0
+	VMOVUPS     Z0, K3, 128(R9)
+	VMOVUPS.Z   192(R9), K4, Z0
+	VFMADD231PS Z16, Z15, Z0
+	VMOVUPS     Z0, K4, 192(R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func dot1x4F16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
+TEXT ·dot1x4F16F32AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), CX
+	MOVQ   a+8(FP), DX
+	MOVQ   b+24(FP), BX
+	LEAQ   (CX)(CX*2), SI
+	LEAQ   (BX)(CX*4), DI
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VCVTPH2PS   (BX), Z4
+	VCVTPH2PS   (BX)(CX*1), Z5
+	VCVTPH2PS   (BX)(CX*2), Z6
+	VCVTPH2PS   (BX)(SI*1), Z7
+	VMOVUPS     (DX), Z8
+	VFMADD231PS Z4, Z8, Z0
+	VFMADD231PS Z5, Z8, Z1
+	VFMADD231PS Z6, Z8, Z2
+	VFMADD231PS Z7, Z8, Z3
+	PREFETCHT1  (DI)
+	PREFETCHT1  (DI)(CX*1)
+	PREFETCHT1  (DI)(CX*2)
+	PREFETCHT1  (DI)(SI*1)
+	ADDQ        $0x00000020, DI
+	ADDQ        $0x00000040, DX
+	ADDQ        $0x00000020, BX
+	SUBQ        $0x00000010, AX
+	JGE         whole
+
+tail:
+	ADDQ        $0x00000010, AX
+	JZ          done
+	MOVQ        $-1, DI
+	BZHIQ       AX, DI, DI
+	KMOVW       DI, K1
+	VCVTPH2PS.Z (BX), K1, Z4
+	VCVTPH2PS.Z (BX)(CX*1), K1, Z5
+	VCVTPH2PS.Z (BX)(CX*2), K1, Z6
+	VCVTPH2PS.Z (BX)(SI*1), K1, Z7
+	VMOVUPS.Z   (DX), K1, Z8
+	VFMADD231PS Z4, Z8, Z0
+	VFMADD231PS Z5, Z8, Z1
+	VFMADD231PS Z6, Z8, Z2
+	VFMADD231PS Z7, Z8, Z3
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z4
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z5
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z5, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X4, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z5
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z5, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X4, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot2x4F16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
+TEXT ·dot2x4F16F32AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	MOVQ   b+24(FP), SI
+	LEAQ   (DX)(DX*2), DI
+	LEAQ   (SI)(DX*4), R8
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VCVTPH2PS   (SI), Z8
+	VCVTPH2PS   (SI)(DX*1), Z9
+	VCVTPH2PS   (SI)(DX*2), Z10
+	VCVTPH2PS   (SI)(DI*1), Z11
+	VMOVUPS     (BX), Z12
+	VFMADD231PS Z8, Z12, Z0
+	VFMADD231PS Z9, Z12, Z1
+	VFMADD231PS Z10, Z12, Z2
+	VFMADD231PS Z11, Z12, Z3
+	VMOVUPS     (BX)(CX*1), Z12
+	VFMADD231PS Z8, Z12, Z4
+	VFMADD231PS Z9, Z12, Z5
+	VFMADD231PS Z10, Z12, Z6
+	VFMADD231PS Z11, Z12, Z7
+	PREFETCHT1  (R8)
+	PREFETCHT1  (R8)(DX*1)
+	PREFETCHT1  (R8)(DX*2)
+	PREFETCHT1  (R8)(DI*1)
+	ADDQ        $0x00000020, R8
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000020, SI
+	SUBQ        $0x00000010, AX
+	JGE         whole
+
+tail:
+	ADDQ        $0x00000010, AX
+	JZ          done
+	MOVQ        $-1, R8
+	BZHIQ       AX, R8, R8
+	KMOVW       R8, K1
+	VCVTPH2PS.Z (SI), K1, Z8
+	VCVTPH2PS.Z (SI)(DX*1), K1, Z9
+	VCVTPH2PS.Z (SI)(DX*2), K1, Z10
+	VCVTPH2PS.Z (SI)(DI*1), K1, Z11
+	VMOVUPS.Z   (BX), K1, Z12
+	VFMADD231PS Z8, Z12, Z0
+	VFMADD231PS Z9, Z12, Z1
+	VFMADD231PS Z10, Z12, Z2
+	VFMADD231PS Z11, Z12, Z3
+	VMOVUPS.Z   (BX)(CX*1), K1, Z12
+	VFMADD231PS Z8, Z12, Z4
+	VFMADD231PS Z9, Z12, Z5
+	VFMADD231PS Z10, Z12, Z6
+	VFMADD231PS Z11, Z12, Z7
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z8
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z9
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z9, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X8, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X8, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z9
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z9, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X8, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X8, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot3x4F16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
+TEXT ·dot3x4F16F32AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	MOVQ   b+24(FP), SI
+	LEAQ   (DX)(DX*2), DI
+	LEAQ   (SI)(DX*4), R8
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VCVTPH2PS   (SI), Z12
+	VCVTPH2PS   (SI)(DX*1), Z13
+	VCVTPH2PS   (SI)(DX*2), Z14
+	VCVTPH2PS   (SI)(DI*1), Z15
+	VMOVUPS     (BX), Z16
+	VFMADD231PS Z12, Z16, Z0
+	VFMADD231PS Z13, Z16, Z1
+	VFMADD231PS Z14, Z16, Z2
+	VFMADD231PS Z15, Z16, Z3
+	VMOVUPS     (BX)(CX*1), Z16
+	VFMADD231PS Z12, Z16, Z4
+	VFMADD231PS Z13, Z16, Z5
+	VFMADD231PS Z14, Z16, Z6
+	VFMADD231PS Z15, Z16, Z7
+	VMOVUPS     (BX)(CX*2), Z16
+	VFMADD231PS Z12, Z16, Z8
+	VFMADD231PS Z13, Z16, Z9
+	VFMADD231PS Z14, Z16, Z10
+	VFMADD231PS Z15, Z16, Z11
+	PREFETCHT1  (R8)
+	PREFETCHT1  (R8)(DX*1)
+	PREFETCHT1  (R8)(DX*2)
+	PREFETCHT1  (R8)(DI*1)
+	ADDQ        $0x00000020, R8
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000020, SI
+	SUBQ        $0x00000010, AX
+	JGE         whole
+
+tail:
+	ADDQ        $0x00000010, AX
+	JZ          done
+	MOVQ        $-1, R8
+	BZHIQ       AX, R8, R8
+	KMOVW       R8, K1
+	VCVTPH2PS.Z (SI), K1, Z12
+	VCVTPH2PS.Z (SI)(DX*1), K1, Z13
+	VCVTPH2PS.Z (SI)(DX*2), K1, Z14
+	VCVTPH2PS.Z (SI)(DI*1), K1, Z15
+	VMOVUPS.Z   (BX), K1, Z16
+	VFMADD231PS Z12, Z16, Z0
+	VFMADD231PS Z13, Z16, Z1
+	VFMADD231PS Z14, Z16, Z2
+	VFMADD231PS Z15, Z16, Z3
+	VMOVUPS.Z   (BX)(CX*1), K1, Z16
+	VFMADD231PS Z12, Z16, Z4
+	VFMADD231PS Z13, Z16, Z5
+	VFMADD231PS Z14, Z16, Z6
+	VFMADD231PS Z15, Z16, Z7
+	VMOVUPS.Z   (BX)(CX*2), K1, Z16
+	VFMADD231PS Z12, Z16, Z8
+	VFMADD231PS Z13, Z16, Z9
+	VFMADD231PS Z14, Z16, Z10
+	VFMADD231PS Z15, Z16, Z11
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z12
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z13
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z13, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X12, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X12, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X12, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z13
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z13, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X12, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X12, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X12, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot4x4F16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
+TEXT ·dot4x4F16F32AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	LEAQ   (CX)(CX*2), SI
+	MOVQ   b+24(FP), DI
+	LEAQ   (DX)(DX*2), R8
+	LEAQ   (DI)(DX*4), R9
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VCVTPH2PS   (DI), Z16
+	VCVTPH2PS   (DI)(DX*1), Z17
+	VCVTPH2PS   (DI)(DX*2), Z18
+	VCVTPH2PS   (DI)(R8*1), Z19
+	VMOVUPS     (BX), Z20
+	VFMADD231PS Z16, Z20, Z0
+	VFMADD231PS Z17, Z20, Z1
+	VFMADD231PS Z18, Z20, Z2
+	VFMADD231PS Z19, Z20, Z3
+	VMOVUPS     (BX)(CX*1), Z20
+	VFMADD231PS Z16, Z20, Z4
+	VFMADD231PS Z17, Z20, Z5
+	VFMADD231PS Z18, Z20, Z6
+	VFMADD231PS Z19, Z20, Z7
+	VMOVUPS     (BX)(CX*2), Z20
+	VFMADD231PS Z16, Z20, Z8
+	VFMADD231PS Z17, Z20, Z9
+	VFMADD231PS Z18, Z20, Z10
+	VFMADD231PS Z19, Z20, Z11
+	VMOVUPS     (BX)(SI*1), Z20
+	VFMADD231PS Z16, Z20, Z12
+	VFMADD231PS Z17, Z20, Z13
+	VFMADD231PS Z18, Z20, Z14
+	VFMADD231PS Z19, Z20, Z15
+	PREFETCHT1  (R9)
+	PREFETCHT1  (R9)(DX*1)
+	PREFETCHT1  (R9)(DX*2)
+	PREFETCHT1  (R9)(R8*1)
+	ADDQ        $0x00000020, R9
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000020, DI
+	SUBQ        $0x00000010, AX
+	JGE         whole
+
+tail:
+	ADDQ        $0x00000010, AX
+	JZ          done
+	MOVQ        $-1, R9
+	BZHIQ       AX, R9, R9
+	KMOVW       R9, K1
+	VCVTPH2PS.Z (DI), K1, Z16
+	VCVTPH2PS.Z (DI)(DX*1), K1, Z17
+	VCVTPH2PS.Z (DI)(DX*2), K1, Z18
+	VCVTPH2PS.Z (DI)(R8*1), K1, Z19
+	VMOVUPS.Z   (BX), K1, Z20
+	VFMADD231PS Z16, Z20, Z0
+	VFMADD231PS Z17, Z20, Z1
+	VFMADD231PS Z18, Z20, Z2
+	VFMADD231PS Z19, Z20, Z3
+	VMOVUPS.Z   (BX)(CX*1), K1, Z20
+	VFMADD231PS Z16, Z20, Z4
+	VFMADD231PS Z17, Z20, Z5
+	VFMADD231PS Z18, Z20, Z6
+	VFMADD231PS Z19, Z20, Z7
+	VMOVUPS.Z   (BX)(CX*2), K1, Z20
+	VFMADD231PS Z16, Z20, Z8
+	VFMADD231PS Z17, Z20, Z9
+	VFMADD231PS Z18, Z20, Z10
+	VFMADD231PS Z19, Z20, Z11
+	VMOVUPS.Z   (BX)(SI*1), K1, Z20
+	VFMADD231PS Z16, Z20, Z12
+	VFMADD231PS Z17, Z20, Z13
+	VFMADD231PS Z18, Z20, Z14
+	VFMADD231PS Z19, Z20, Z15
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z16
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z17
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z17, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X16, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X16, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X16, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X16, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z17
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z17, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X16, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X16, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X16, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X16, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot5x4F16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
+TEXT ·dot5x4F16F32AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	LEAQ   (CX)(CX*2), SI
+	MOVQ   b+24(FP), DI
+	LEAQ   (DX)(DX*2), R8
+	LEAQ   (DI)(DX*4), R9
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VCVTPH2PS   (DI), Z20
+	VCVTPH2PS   (DI)(DX*1), Z21
+	VCVTPH2PS   (DI)(DX*2), Z22
+	VCVTPH2PS   (DI)(R8*1), Z23
+	VMOVUPS     (BX), Z24
+	VFMADD231PS Z20, Z24, Z0
+	VFMADD231PS Z21, Z24, Z1
+	VFMADD231PS Z22, Z24, Z2
+	VFMADD231PS Z23, Z24, Z3
+	VMOVUPS     (BX)(CX*1), Z24
+	VFMADD231PS Z20, Z24, Z4
+	VFMADD231PS Z21, Z24, Z5
+	VFMADD231PS Z22, Z24, Z6
+	VFMADD231PS Z23, Z24, Z7
+	VMOVUPS     (BX)(CX*2), Z24
+	VFMADD231PS Z20, Z24, Z8
+	VFMADD231PS Z21, Z24, Z9
+	VFMADD231PS Z22, Z24, Z10
+	VFMADD231PS Z23, Z24, Z11
+	VMOVUPS     (BX)(SI*1), Z24
+	VFMADD231PS Z20, Z24, Z12
+	VFMADD231PS Z21, Z24, Z13
+	VFMADD231PS Z22, Z24, Z14
+	VFMADD231PS Z23, Z24, Z15
+	VMOVUPS     (BX)(CX*4), Z24
+	VFMADD231PS Z20, Z24, Z16
+	VFMADD231PS Z21, Z24, Z17
+	VFMADD231PS Z22, Z24, Z18
+	VFMADD231PS Z23, Z24, Z19
+	PREFETCHT1  (R9)
+	PREFETCHT1  (R9)(DX*1)
+	PREFETCHT1  (R9)(DX*2)
+	PREFETCHT1  (R9)(R8*1)
+	ADDQ        $0x00000020, R9
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000020, DI
+	SUBQ        $0x00000010, AX
+	JGE         whole
+
+tail:
+	ADDQ        $0x00000010, AX
+	JZ          done
+	MOVQ        $-1, R9
+	BZHIQ       AX, R9, R9
+	KMOVW       R9, K1
+	VCVTPH2PS.Z (DI), K1, Z20
+	VCVTPH2PS.Z (DI)(DX*1), K1, Z21
+	VCVTPH2PS.Z (DI)(DX*2), K1, Z22
+	VCVTPH2PS.Z (DI)(R8*1), K1, Z23
+	VMOVUPS.Z   (BX), K1, Z24
+	VFMADD231PS Z20, Z24, Z0
+	VFMADD231PS Z21, Z24, Z1
+	VFMADD231PS Z22, Z24, Z2
+	VFMADD231PS Z23, Z24, Z3
+	VMOVUPS.Z   (BX)(CX*1), K1, Z24
+	VFMADD231PS Z20, Z24, Z4
+	VFMADD231PS Z21, Z24, Z5
+	VFMADD231PS Z22, Z24, Z6
+	VFMADD231PS Z23, Z24, Z7
+	VMOVUPS.Z   (BX)(CX*2), K1, Z24
+	VFMADD231PS Z20, Z24, Z8
+	VFMADD231PS Z21, Z24, Z9
+	VFMADD231PS Z22, Z24, Z10
+	VFMADD231PS Z23, Z24, Z11
+	VMOVUPS.Z   (BX)(SI*1), K1, Z24
+	VFMADD231PS Z20, Z24, Z12
+	VFMADD231PS Z21, Z24, Z13
+	VFMADD231PS Z22, Z24, Z14
+	VFMADD231PS Z23, Z24, Z15
+	VMOVUPS.Z   (BX)(CX*4), K1, Z24
+	VFMADD231PS Z20, Z24, Z16
+	VFMADD231PS Z21, Z24, Z17
+	VFMADD231PS Z22, Z24, Z18
+	VFMADD231PS Z23, Z24, Z19
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z20
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z21
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z21, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X20, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X20, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X20, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X20, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z17, Z16, Z0
+	VUNPCKHPS     Z17, Z16, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z19, Z18, Z0
+	VUNPCKHPS     Z19, Z18, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X20, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z21
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z21, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X20, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X20, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X20, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X20, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z17, Z16, Z0
+	VUNPCKHPS     Z17, Z16, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z19, Z18, Z0
+	VUNPCKHPS     Z19, Z18, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X20, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot6x4F16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, BMI2, FMA3, MMX+
+TEXT ·dot6x4F16F32AVX512(SB), NOSPLIT, $0-72
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	LEAQ   (CX)(CX*2), SI
+	LEAQ   (CX)(CX*4), DI
+	MOVQ   b+24(FP), R8
+	LEAQ   (DX)(DX*2), R9
+	LEAQ   (R8)(DX*4), R10
+	SUBQ   $0x00000010, AX
+	JL     tail
+
+whole:
+	VCVTPH2PS   (R8), Z24
+	VCVTPH2PS   (R8)(DX*1), Z25
+	VCVTPH2PS   (R8)(DX*2), Z26
+	VCVTPH2PS   (R8)(R9*1), Z27
+	VMOVUPS     (BX), Z28
+	VFMADD231PS Z24, Z28, Z0
+	VFMADD231PS Z25, Z28, Z1
+	VFMADD231PS Z26, Z28, Z2
+	VFMADD231PS Z27, Z28, Z3
+	VMOVUPS     (BX)(CX*1), Z28
+	VFMADD231PS Z24, Z28, Z4
+	VFMADD231PS Z25, Z28, Z5
+	VFMADD231PS Z26, Z28, Z6
+	VFMADD231PS Z27, Z28, Z7
+	VMOVUPS     (BX)(CX*2), Z28
+	VFMADD231PS Z24, Z28, Z8
+	VFMADD231PS Z25, Z28, Z9
+	VFMADD231PS Z26, Z28, Z10
+	VFMADD231PS Z27, Z28, Z11
+	VMOVUPS     (BX)(SI*1), Z28
+	VFMADD231PS Z24, Z28, Z12
+	VFMADD231PS Z25, Z28, Z13
+	VFMADD231PS Z26, Z28, Z14
+	VFMADD231PS Z27, Z28, Z15
+	VMOVUPS     (BX)(CX*4), Z28
+	VFMADD231PS Z24, Z28, Z16
+	VFMADD231PS Z25, Z28, Z17
+	VFMADD231PS Z26, Z28, Z18
+	VFMADD231PS Z27, Z28, Z19
+	VMOVUPS     (BX)(DI*1), Z28
+	VFMADD231PS Z24, Z28, Z20
+	VFMADD231PS Z25, Z28, Z21
+	VFMADD231PS Z26, Z28, Z22
+	VFMADD231PS Z27, Z28, Z23
+	PREFETCHT1  (R10)
+	PREFETCHT1  (R10)(DX*1)
+	PREFETCHT1  (R10)(DX*2)
+	PREFETCHT1  (R10)(R9*1)
+	ADDQ        $0x00000020, R10
+	ADDQ        $0x00000040, BX
+	ADDQ        $0x00000020, R8
+	SUBQ        $0x00000010, AX
+	JGE         whole
+
+tail:
+	ADDQ        $0x00000010, AX
+	JZ          done
+	MOVQ        $-1, R10
+	BZHIQ       AX, R10, R10
+	KMOVW       R10, K1
+	VCVTPH2PS.Z (R8), K1, Z24
+	VCVTPH2PS.Z (R8)(DX*1), K1, Z25
+	VCVTPH2PS.Z (R8)(DX*2), K1, Z26
+	VCVTPH2PS.Z (R8)(R9*1), K1, Z27
+	VMOVUPS.Z   (BX), K1, Z28
+	VFMADD231PS Z24, Z28, Z0
+	VFMADD231PS Z25, Z28, Z1
+	VFMADD231PS Z26, Z28, Z2
+	VFMADD231PS Z27, Z28, Z3
+	VMOVUPS.Z   (BX)(CX*1), K1, Z28
+	VFMADD231PS Z24, Z28, Z4
+	VFMADD231PS Z25, Z28, Z5
+	VFMADD231PS Z26, Z28, Z6
+	VFMADD231PS Z27, Z28, Z7
+	VMOVUPS.Z   (BX)(CX*2), K1, Z28
+	VFMADD231PS Z24, Z28, Z8
+	VFMADD231PS Z25, Z28, Z9
+	VFMADD231PS Z26, Z28, Z10
+	VFMADD231PS Z27, Z28, Z11
+	VMOVUPS.Z   (BX)(SI*1), K1, Z28
+	VFMADD231PS Z24, Z28, Z12
+	VFMADD231PS Z25, Z28, Z13
+	VFMADD231PS Z26, Z28, Z14
+	VFMADD231PS Z27, Z28, Z15
+	VMOVUPS.Z   (BX)(CX*4), K1, Z28
+	VFMADD231PS Z24, Z28, Z16
+	VFMADD231PS Z25, Z28, Z17
+	VFMADD231PS Z26, Z28, Z18
+	VFMADD231PS Z27, Z28, Z19
+	VMOVUPS.Z   (BX)(DI*1), K1, Z28
+	VFMADD231PS Z24, Z28, Z20
+	VFMADD231PS Z25, Z28, Z21
+	VFMADD231PS Z26, Z28, Z22
+	VFMADD231PS Z27, Z28, Z23
+
+done:
+	MOVQ          c+40(FP), AX
+	MOVQ          ldc+48(FP), CX
+	MOVQ          flags+64(FP), DX
+	ADDQ          CX, CX
+	ADDQ          CX, CX
+	VBROADCASTSS  alpha+56(FP), Z24
+	TESTQ         $0x00000001, DX
+	JNZ           add
+	VUNPCKLPS     Z1, Z0, Z25
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z25, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMULPS        X24, X0, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X24, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X24, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X24, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z17, Z16, Z0
+	VUNPCKHPS     Z17, Z16, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z19, Z18, Z0
+	VUNPCKHPS     Z19, Z18, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X24, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z21, Z20, Z0
+	VUNPCKHPS     Z21, Z20, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z23, Z22, Z0
+	VUNPCKHPS     Z23, Z22, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMULPS        X24, X1, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS     Z1, Z0, Z25
+	VUNPCKHPS     Z1, Z0, Z0
+	VADDPS        Z25, Z0, Z0
+	VUNPCKLPS     Z3, Z2, Z1
+	VUNPCKHPS     Z3, Z2, Z2
+	VADDPS        Z1, Z2, Z2
+	VUNPCKLPD     Z2, Z0, Z1
+	VUNPCKHPD     Z2, Z0, Z0
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VMOVUPS       (AX), X1
+	VFMADD231PS   X24, X0, X1
+	VMOVUPS       X1, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z5, Z4, Z0
+	VUNPCKHPS     Z5, Z4, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z7, Z6, Z0
+	VUNPCKHPS     Z7, Z6, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X24, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z9, Z8, Z0
+	VUNPCKHPS     Z9, Z8, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z11, Z10, Z0
+	VUNPCKHPS     Z11, Z10, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X24, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z13, Z12, Z0
+	VUNPCKHPS     Z13, Z12, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z15, Z14, Z0
+	VUNPCKHPS     Z15, Z14, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X24, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z17, Z16, Z0
+	VUNPCKHPS     Z17, Z16, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z19, Z18, Z0
+	VUNPCKHPS     Z19, Z18, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X24, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VUNPCKLPS     Z21, Z20, Z0
+	VUNPCKHPS     Z21, Z20, Z1
+	VADDPS        Z0, Z1, Z1
+	VUNPCKLPS     Z23, Z22, Z0
+	VUNPCKHPS     Z23, Z22, Z2
+	VADDPS        Z0, Z2, Z2
+	VUNPCKLPD     Z2, Z1, Z0
+	VUNPCKHPD     Z2, Z1, Z1
+	VADDPS        Z0, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X0, X1, X1
+	VMOVUPS       (AX), X0
+	VFMADD231PS   X24, X1, X0
+	VMOVUPS       X0, (AX)
+	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func dot1x4F16F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·dot1x4F16F32AVX2(SB), NOSPLIT, $0-72
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), CX
+	MOVQ   a+8(FP), DX
+	MOVQ   b+24(FP), BX
+	LEAQ   (CX)(CX*2), SI
+	LEAQ   (BX)(CX*4), DI
+	SUBQ   $0x00000008, AX
+	JL     tail
+
+whole:
+	VCVTPH2PS   (BX), Y4
+	VCVTPH2PS   (BX)(CX*1), Y5
+	VCVTPH2PS   (BX)(CX*2), Y6
+	VCVTPH2PS   (BX)(SI*1), Y7
+	VMOVUPS     (DX), Y8
+	VFMADD231PS Y4, Y8, Y0
+	VFMADD231PS Y5, Y8, Y1
+	VFMADD231PS Y6, Y8, Y2
+	VFMADD231PS Y7, Y8, Y3
+	PREFETCHT1  (DI)
+	PREFETCHT1  (DI)(CX*1)
+	PREFETCHT1  (DI)(CX*2)
+	PREFETCHT1  (DI)(SI*1)
+	ADDQ        $0x00000010, DI
+	ADDQ        $0x00000020, DX
+	ADDQ        $0x00000010, BX
+	SUBQ        $0x00000008, AX
+	JGE         whole
+
+tail:
+	MOVQ         c+40(FP), AX
+	MOVQ         ldc+48(FP), CX
+	MOVQ         flags+64(FP), DX
+	ADDQ         CX, CX
+	ADDQ         CX, CX
+	VBROADCASTSS alpha+56(FP), Y4
+	TESTQ        $0x00000001, DX
+	JNZ          add
+	VUNPCKLPS    Y1, Y0, Y5
+	VUNPCKHPS    Y1, Y0, Y0
+	VADDPS       Y5, Y0, Y0
+	VUNPCKLPS    Y3, Y2, Y1
+	VUNPCKHPS    Y3, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VUNPCKLPD    Y2, Y0, Y1
+	VUNPCKHPD    Y2, Y0, Y0
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VMULPS       X4, X1, X1
+	VMOVUPS      X1, (AX)
+	ADDQ         CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS    Y1, Y0, Y5
+	VUNPCKHPS    Y1, Y0, Y0
+	VADDPS       Y5, Y0, Y0
+	VUNPCKLPS    Y3, Y2, Y1
+	VUNPCKHPS    Y3, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VUNPCKLPD    Y2, Y0, Y1
+	VUNPCKHPD    Y2, Y0, Y0
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VMOVUPS      (AX), X0
+	VFMADD231PS  X4, X1, X0
+	VMOVUPS      X0, (AX)
+	ADDQ         CX, AX
+	VZEROUPPER
+	RET
+
+// func dot2x4F16F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·dot2x4F16F32AVX2(SB), NOSPLIT, $0-72
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   depth+0(FP), AX
+	MOVQ   aRow+16(FP), CX
+	MOVQ   bCol+32(FP), DX
+	MOVQ   a+8(FP), BX
+	MOVQ   b+24(FP), SI
+	LEAQ   (DX)(DX*2), DI
+	LEAQ   (SI)(DX*4), R8
+	SUBQ   $0x00000008, AX
+	JL     tail
+
+whole:
+	VCVTPH2PS   (SI), Y8
+	VCVTPH2PS   (SI)(DX*1), Y9
+	VCVTPH2PS   (SI)(DX*2), Y10
+	VCVTPH2PS   (SI)(DI*1), Y11
+	VMOVUPS     (BX), Y12
+	VFMADD231PS Y8, Y12, Y0
+	VFMADD231PS Y9, Y12, Y1
+	VFMADD231PS Y10, Y12, Y2
+	VFMADD231PS Y11, Y12, Y3
+	VMOVUPS     (BX)(CX*1), Y12
+	VFMADD231PS Y8, Y12, Y4
+	VFMADD231PS Y9, Y12, Y5
+	VFMADD231PS Y10, Y12, Y6
+	VFMADD231PS Y11, Y12, Y7
+	PREFETCHT1  (R8)
+	PREFETCHT1  (R8)(DX*1)
+	PREFETCHT1  (R8)(DX*2)
+	PREFETCHT1  (R8)(DI*1)
+	ADDQ        $0x00000010, R8
+	ADDQ        $0x00000020, BX
+	ADDQ        $0x00000010, SI
+	SUBQ        $0x00000008, AX
+	JGE         whole
+
+tail:
+	MOVQ         c+40(FP), AX
+	MOVQ         ldc+48(FP), CX
+	MOVQ         flags+64(FP), DX
+	ADDQ         CX, CX
+	ADDQ         CX, CX
+	VBROADCASTSS alpha+56(FP), Y8
+	TESTQ        $0x00000001, DX
+	JNZ          add
+	VUNPCKLPS    Y1, Y0, Y9
+	VUNPCKHPS    Y1, Y0, Y0
+	VADDPS       Y9, Y0, Y0
+	VUNPCKLPS    Y3, Y2, Y1
+	VUNPCKHPS    Y3, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VUNPCKLPD    Y2, Y0, Y1
+	VUNPCKHPD    Y2, Y0, Y0
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VMULPS       X8, X1, X1
+	VMOVUPS      X1, (AX)
+	ADDQ         CX, AX
+	VUNPCKLPS    Y5, Y4, Y0
+	VUNPCKHPS    Y5, Y4, Y1
+	VADDPS       Y0, Y1, Y1
+	VUNPCKLPS    Y7, Y6, Y0
+	VUNPCKHPS    Y7, Y6, Y2
+	VADDPS       Y0, Y2, Y2
+	VUNPCKLPD    Y2, Y1, Y0
+	VUNPCKHPD    Y2, Y1, Y1
+	VADDPS       Y0, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X1, X0, X0
+	VMULPS       X8, X0, X0
+	VMOVUPS      X0, (AX)
+	ADDQ         CX, AX
+	VZEROUPPER
+	RET
+
+add:
+	VUNPCKLPS    Y1, Y0, Y9
+	VUNPCKHPS    Y1, Y0, Y0
+	VADDPS       Y9, Y0, Y0
+	VUNPCKLPS    Y3, Y2, Y1
+	VUNPCKHPS    Y3, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VUNPCKLPD    Y2, Y0, Y1
+	VUNPCKHPD    Y2, Y0, Y0
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VMOVUPS      (AX), X0
+	VFMADD231PS  X8, X1, X0
+	VMOVUPS      X0, (AX)
+	ADDQ         CX, AX
+	VUNPCKLPS    Y5, Y4, Y0
+	VUNPCKHPS    Y5, Y4, Y1
+	VADDPS       Y0, Y1, Y1
+	VUNPCKLPS    Y7, Y6, Y0
+	VUNPCKHPS    Y7, Y6, Y2
+	VADDPS       Y0, Y2, Y2
+	VUNPCKLPD    Y2, Y1, Y0
+	VUNPCKHPD    Y2, Y1, Y1
+	VADDPS       Y0, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X1, X0, X0
+	VMOVUPS      (AX), X1
+	VFMADD231PS  X8, X0, X1
+	VMOVUPS      X1, (AX)
+	ADDQ         CX, AX
 	VZEROUPPER
 	RET
 

@@ -944,6 +944,286 @@ func dot5x4BF16AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *
 //go:noescape
 func dot6x4BF16AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
 
+// tile1x32BF16F32AVX512 computes a tile of 1 rows and up to 32 columns.
+//
+//go:noescape
+func tile1x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile1x16BF16F32AVX512 computes a tile of 1 rows and up to 16 columns.
+//
+//go:noescape
+func tile1x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile2x32BF16F32AVX512 computes a tile of 2 rows and up to 32 columns.
+//
+//go:noescape
+func tile2x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile2x16BF16F32AVX512 computes a tile of 2 rows and up to 16 columns.
+//
+//go:noescape
+func tile2x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile3x32BF16F32AVX512 computes a tile of 3 rows and up to 32 columns.
+//
+//go:noescape
+func tile3x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile3x16BF16F32AVX512 computes a tile of 3 rows and up to 16 columns.
+//
+//go:noescape
+func tile3x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile4x32BF16F32AVX512 computes a tile of 4 rows and up to 32 columns.
+//
+//go:noescape
+func tile4x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile4x16BF16F32AVX512 computes a tile of 4 rows and up to 16 columns.
+//
+//go:noescape
+func tile4x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile5x32BF16F32AVX512 computes a tile of 5 rows and up to 32 columns.
+//
+//go:noescape
+func tile5x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile5x16BF16F32AVX512 computes a tile of 5 rows and up to 16 columns.
+//
+//go:noescape
+func tile5x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile6x32BF16F32AVX512 computes a tile of 6 rows and up to 32 columns.
+//
+//go:noescape
+func tile6x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile6x16BF16F32AVX512 computes a tile of 6 rows and up to 16 columns.
+//
+//go:noescape
+func tile6x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile7x32BF16F32AVX512 computes a tile of 7 rows and up to 32 columns.
+//
+//go:noescape
+func tile7x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile7x16BF16F32AVX512 computes a tile of 7 rows and up to 16 columns.
+//
+//go:noescape
+func tile7x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile8x32BF16F32AVX512 computes a tile of 8 rows and up to 32 columns.
+//
+//go:noescape
+func tile8x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile8x16BF16F32AVX512 computes a tile of 8 rows and up to 16 columns.
+//
+//go:noescape
+func tile8x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile1x64BF16F32AVX512 computes a tile of 1 rows and up to 64 columns.
+//
+//go:noescape
+func tile1x64BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile2x64BF16F32AVX512 computes a tile of 2 rows and up to 64 columns.
+//
+//go:noescape
+func tile2x64BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile3x64BF16F32AVX512 computes a tile of 3 rows and up to 64 columns.
+//
+//go:noescape
+func tile3x64BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile4x64BF16F32AVX512 computes a tile of 4 rows and up to 64 columns.
+//
+//go:noescape
+func tile4x64BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// dot1x4BF16F32AVX512 computes a tile of 1 rows and 4 columns.
+//
+//go:noescape
+func dot1x4BF16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot2x4BF16F32AVX512 computes a tile of 2 rows and 4 columns.
+//
+//go:noescape
+func dot2x4BF16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot3x4BF16F32AVX512 computes a tile of 3 rows and 4 columns.
+//
+//go:noescape
+func dot3x4BF16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot4x4BF16F32AVX512 computes a tile of 4 rows and 4 columns.
+//
+//go:noescape
+func dot4x4BF16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot5x4BF16F32AVX512 computes a tile of 5 rows and 4 columns.
+//
+//go:noescape
+func dot5x4BF16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot6x4BF16F32AVX512 computes a tile of 6 rows and 4 columns.
+//
+//go:noescape
+func dot6x4BF16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot1x4BF16F32AVX2 computes a tile of 1 rows and 4 columns.
+//
+//go:noescape
+func dot1x4BF16F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot2x4BF16F32AVX2 computes a tile of 2 rows and 4 columns.
+//
+//go:noescape
+func dot2x4BF16F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// tile1x32F16F32AVX512 computes a tile of 1 rows and up to 32 columns.
+//
+//go:noescape
+func tile1x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile1x16F16F32AVX512 computes a tile of 1 rows and up to 16 columns.
+//
+//go:noescape
+func tile1x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile2x32F16F32AVX512 computes a tile of 2 rows and up to 32 columns.
+//
+//go:noescape
+func tile2x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile2x16F16F32AVX512 computes a tile of 2 rows and up to 16 columns.
+//
+//go:noescape
+func tile2x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile3x32F16F32AVX512 computes a tile of 3 rows and up to 32 columns.
+//
+//go:noescape
+func tile3x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile3x16F16F32AVX512 computes a tile of 3 rows and up to 16 columns.
+//
+//go:noescape
+func tile3x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile4x32F16F32AVX512 computes a tile of 4 rows and up to 32 columns.
+//
+//go:noescape
+func tile4x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile4x16F16F32AVX512 computes a tile of 4 rows and up to 16 columns.
+//
+//go:noescape
+func tile4x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile5x32F16F32AVX512 computes a tile of 5 rows and up to 32 columns.
+//
+//go:noescape
+func tile5x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile5x16F16F32AVX512 computes a tile of 5 rows and up to 16 columns.
+//
+//go:noescape
+func tile5x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile6x32F16F32AVX512 computes a tile of 6 rows and up to 32 columns.
+//
+//go:noescape
+func tile6x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile6x16F16F32AVX512 computes a tile of 6 rows and up to 16 columns.
+//
+//go:noescape
+func tile6x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile7x32F16F32AVX512 computes a tile of 7 rows and up to 32 columns.
+//
+//go:noescape
+func tile7x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile7x16F16F32AVX512 computes a tile of 7 rows and up to 16 columns.
+//
+//go:noescape
+func tile7x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile8x32F16F32AVX512 computes a tile of 8 rows and up to 32 columns.
+//
+//go:noescape
+func tile8x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile8x16F16F32AVX512 computes a tile of 8 rows and up to 16 columns.
+//
+//go:noescape
+func tile8x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile1x64F16F32AVX512 computes a tile of 1 rows and up to 64 columns.
+//
+//go:noescape
+func tile1x64F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile2x64F16F32AVX512 computes a tile of 2 rows and up to 64 columns.
+//
+//go:noescape
+func tile2x64F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile3x64F16F32AVX512 computes a tile of 3 rows and up to 64 columns.
+//
+//go:noescape
+func tile3x64F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile4x64F16F32AVX512 computes a tile of 4 rows and up to 64 columns.
+//
+//go:noescape
+func tile4x64F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// dot1x4F16F32AVX512 computes a tile of 1 rows and 4 columns.
+//
+//go:noescape
+func dot1x4F16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot2x4F16F32AVX512 computes a tile of 2 rows and 4 columns.
+//
+//go:noescape
+func dot2x4F16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot3x4F16F32AVX512 computes a tile of 3 rows and 4 columns.
+//
+//go:noescape
+func dot3x4F16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot4x4F16F32AVX512 computes a tile of 4 rows and 4 columns.
+//
+//go:noescape
+func dot4x4F16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot5x4F16F32AVX512 computes a tile of 5 rows and 4 columns.
+//
+//go:noescape
+func dot5x4F16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot6x4F16F32AVX512 computes a tile of 6 rows and 4 columns.
+//
+//go:noescape
+func dot6x4F16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot1x4F16F32AVX2 computes a tile of 1 rows and 4 columns.
+//
+//go:noescape
+func dot1x4F16F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot2x4F16F32AVX2 computes a tile of 2 rows and 4 columns.
+//
+//go:noescape
+func dot2x4F16F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
 // pairRowsBF16AVX512 packs a panel of n ≤ 32 elements that are adjacent across, and twice the depth of rows, in pairs.
 //
 //go:noescape

@@ -20,6 +20,14 @@ func dataOf[T any](s []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceDat
 
 func (o *anyOperand) strided() bool { return o.packed == nil }
 
+// size returns the bytes of an element, where those of wide ones are given.
+func (o *anyOperand) size(wideSize int) int {
+	if o.format == wide {
+		return wideSize
+	}
+	return 2
+}
+
 func (o *anyOperand) transposed() anyOperand {
 	t := *o
 	t.rows, t.cols, t.rs, t.cs = o.cols, o.rows, o.cs, o.rs

@@ -86,8 +86,8 @@ func (s *state[A]) makePlan(threads int) {
 	rowPanels, colPanels := ceil(s.m, p.mr), ceil(s.n, kn.nr)
 	p.packA = !s.readLeft(size)
 	readB := s.b.strided() && s.readRight(size)
-	if readB && s.streams(size) {
-		p.depth = s.pass(min(max(streamDepth, streamBytes/size/s.n), p.depth))
+	if bSize := s.b.size(size); readB && s.streams(bSize) {
+		p.depth = s.pass(min(max(streamDepth/size*bSize, streamBytes/bSize/s.n), p.depth))
 	}
 	if p.packRows = p.packA && p.direct && !readB && (kn.panels != nil || kn.deep) && s.m >= flowRows; p.packRows {
 		p.packA = false
@@ -139,7 +139,7 @@ func (s *state[A]) readLeft(size int) bool {
 // readRight reports the same of a right operand; only adjacent columns can be
 // read where they are.
 func (s *state[A]) readRight(size int) bool {
-	if s.b.format != wide || s.b.cs != 1 || !s.kernel.masked && s.n%s.kernel.nr != 0 {
+	if s.b.format != s.kernel.stored || s.b.cs != 1 || !s.kernel.masked && s.n%s.kernel.nr != 0 {
 		return false
 	}
 	most := readRows
@@ -153,7 +153,11 @@ func (s *state[A]) readRight(size int) bool {
 
 // streams reports whether a right operand that is read where it is is read once, from end to end.
 func (s *state[A]) streams(size int) bool {
-	return s.m <= streamRows && s.n > s.kernel.nr && s.k*s.n*size > bigBytes
+	most := streamRows
+	if s.kernel.stored != wide {
+		most = s.kernel.mr
+	}
+	return s.m <= most && s.n > s.kernel.nr && s.k*s.n*size > bigBytes
 }
 
 // tiles shares the result out: by rows if they are packed by block, else by columns
@@ -319,6 +323,9 @@ func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth 
 		}
 		for r := r0; r < r1; r += p.mr {
 			rows := min(p.mr, r1-r)
+			if flags &^= flagBelow; r+p.mr < s.m {
+				flags |= flagBelow
+			}
 			a, aRow, aK := s.left(w, r0, r, rows, k0, depth)
 			c := out[(r-r0)*ldc+j-j0:]
 			if biased {
@@ -391,7 +398,7 @@ func (s *state[A]) right(w *scratch[A], j, j0, k0, depth int) (b *A, bK int) {
 	case s.b.packed != nil:
 		return (*A)(unsafe.Add(s.b.packed, (j*s.k+k0*nr)*int(size))), nr
 	}
-	return (*A)(s.b.at(k0, j, size)), s.b.rs
+	return (*A)(s.b.at(k0, j, uintptr(s.b.size(int(size))))), s.b.rs
 }
 
 // ahead returns which memory the tiles of a panel are to ask for, and how many

@@ -70,7 +70,7 @@ func (s *Small[A]) Mul(c, a, right []A) {
 			form = kn.tiles[1]
 		}
 		for r := 0; r < s.m; r += s.mr {
-			form[min(s.mr, s.m-r)](s.k, &a[r*s.aRow], s.aRow, s.aK, b, step, &c[r*s.n+j], s.n, cols, 1, 0, b, 0)
+			form[min(s.mr, s.m-r)](s.k, &a[r*s.aRow], s.aRow, s.aK, b, step, &c[r*s.n+j], s.n, cols, 1, flagBelow, b, 0)
 		}
 	}
 }

@@ -83,6 +83,7 @@ func compute[T Element, A Float](c Matrix[T], a, b anyOperand, o *Options[T]) {
 	s.kernel = kernelsFor[A]()[0]
 	threads := set(s, c, a, b, o)
 	s.inPairs()
+	s.readsNarrow()
 	s.run(threads)
 	s.release()
 	p.states.Put(s)

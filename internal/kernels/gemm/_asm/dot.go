@@ -15,9 +15,9 @@ const dotCols = 4
 // lie along the depth, their rows some bytes apart: sums of products in the lanes of vectors. Meanwhile it asks
 // for the four columns after them, which lie as far apart: a stream that is read
 // once ends where a column does, before the processor has seen that it is one.
-func dot(e *elem, m int) {
-	name := fmt.Sprintf("dot%dx%d%s", m, dotCols, e.suffix)
-	TEXT(name, NOSPLIT, fmt.Sprintf("func(depth int, a *%[1]s, aRow int, b *%[1]s, bCol int, c *%[1]s, ldc int, alpha %[1]s, flags int)", e.goType))
+func dot(e *elem, m int, from *stored) {
+	name := fmt.Sprintf("dot%dx%d%s%s", m, dotCols, from.prefix, e.suffix)
+	TEXT(name, NOSPLIT, fmt.Sprintf("func(depth int, a *%[1]s, aRow int, b *%[2]s, bCol int, c *%[1]s, ldc int, alpha %[1]s, flags int)", e.goType, from.goType))
 	Doc(fmt.Sprintf("%s computes a tile of %d rows and %d columns.", name, m, dotCols))
 	Pragma("noescape")
 	acc := make([][]reg.VecVirtual, m)
@@ -33,11 +33,11 @@ func dot(e *elem, m int) {
 	cols := newRows(param("b"), bCol, dotCols)
 	after := &rowsOf{base: [2]reg.GPVirtual{GP64()}, r1: cols.r1, r3: cols.r3}
 	LEAQ(Mem{Base: cols.base[0], Index: bCol, Scale: dotCols}, after.base[0])
-	step := func(load func(m Mem, v Op)) {
+	step := func(load, loadCol func(m Mem, v Op)) {
 		w := make([]reg.VecVirtual, dotCols)
 		for j := range w {
 			w[j] = e.vec()
-			load(cols.at(j), w[j])
+			loadCol(cols.at(j), w[j])
 		}
 		for i := range acc {
 			x := e.vec()
@@ -50,13 +50,13 @@ func dot(e *elem, m int) {
 	SUBQ(U32(uint32(e.lanes)), depth)
 	JL(LabelRef("tail"))
 	Label("whole")
-	step(func(m Mem, v Op) { e.load(m, v) })
+	step(func(m Mem, v Op) { e.load(m, v) }, func(m Mem, v Op) { from.load(m, v) })
 	for j := range dotCols {
 		PREFETCHT1(after.at(j))
 	}
-	after.advance(U32(uint32(e.lanes * e.size)))
+	after.advance(U32(uint32(e.lanes * from.size)))
 	rows.advance(U32(uint32(e.lanes * e.size)))
-	cols.advance(U32(uint32(e.lanes * e.size)))
+	cols.advance(U32(uint32(e.lanes * from.size)))
 	SUBQ(U32(uint32(e.lanes)), depth)
 	JGE(LabelRef("whole"))
 	Label("tail")
@@ -67,7 +67,7 @@ func dot(e *elem, m int) {
 		MOVQ(I64(-1), all)
 		BZHIQ(depth, all, all)
 		KMOVW(all.As32(), reg.K1)
-		step(func(m Mem, v Op) { e.loadK(m, reg.K1, v) })
+		step(func(m Mem, v Op) { e.loadK(m, reg.K1, v) }, func(m Mem, v Op) { from.loadK(m, reg.K1, v) })
 		Label("done")
 	}
 	c, ldc, flags := param("c"), param("ldc"), param("flags")

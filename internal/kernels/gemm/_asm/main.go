@@ -95,8 +95,11 @@ func (e *elem) accumulate(x, y, acc Op) {
 }
 
 // bytes turns a count of elements into one of bytes.
-func (e *elem) bytes(r Op) {
-	for n := e.size; n > 1; n /= 2 {
+func (e *elem) bytes(r Op) { bytes(r, e.size) }
+
+// bytes multiplies by a size, which is a power of two.
+func bytes(r Op, size int) {
+	for ; size > 1; size /= 2 {
 		ADDQ(r, r)
 	}
 }
@@ -108,15 +111,15 @@ func main() {
 	ConstraintExpr("amd64,!noasm")
 	for _, e := range []*elem{f32z, f64z} {
 		for m := 1; m <= 14; m++ {
-			tile(e, m, 2)
-			tile(e, m, 1)
+			tile(e, m, 2, e.own())
+			tile(e, m, 1, e.own())
 			panels(e, m)
 		}
 		for m := 1; m <= 4; m++ {
-			tile(e, m, 4)
+			tile(e, m, 4, e.own())
 		}
 		for m := 1; m <= 6; m++ {
-			dot(e, m)
+			dot(e, m, e.own())
 		}
 		copyRows(e)
 		copyPanels(e)
@@ -126,25 +129,40 @@ func main() {
 	}
 	for _, e := range []*elem{f32y, f64y} {
 		for m := 1; m <= 6; m++ {
-			tile(e, m, 2)
+			tile(e, m, 2, e.own())
 		}
 		for m := 1; m <= 2; m++ {
-			dot(e, m)
+			dot(e, m, e.own())
 		}
 		transpose256(e)
 		finish(e)
 		times(e)
 	}
 	for m := 1; m <= 14; m++ {
-		tile(bf16z, m, 2)
-		tile(bf16z, m, 1)
+		tile(bf16z, m, 2, bf16z.own())
+		tile(bf16z, m, 1, bf16z.own())
 		panels(bf16z, m)
 	}
 	for m := 1; m <= 4; m++ {
-		tile(bf16z, m, 4)
+		tile(bf16z, m, 4, bf16z.own())
 	}
 	for m := 1; m <= 6; m++ {
-		dot(bf16z, m)
+		dot(bf16z, m, bf16z.own())
+	}
+	for _, from := range []*stored{bf16s, f16s} {
+		for m := 1; m <= 8; m++ {
+			tile(f32z, m, 2, from)
+			tile(f32z, m, 1, from)
+		}
+		for m := 1; m <= 4; m++ {
+			tile(f32z, m, 4, from)
+		}
+		for m := 1; m <= 6; m++ {
+			dot(f32z, m, from)
+		}
+		for m := 1; m <= 2; m++ {
+			dot(f32y, m, from)
+		}
 	}
 	pairRows()
 	pairPanels()

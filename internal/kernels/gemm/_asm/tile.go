@@ -59,12 +59,47 @@ func (r *rowsOf) advance(by Op) {
 const (
 	flagAdd    = 1 // to what c holds
 	flagPadded = 2 // rows of b may be read up to the full width
+	flagBelow  = 4 // the tile below this one comes soon
+)
+
+// stored is how the right operand of a tile lies in memory.
+type stored struct {
+	prefix string // of the suffix of names
+	goType string
+	size   int
+	load   func(m, v Op)
+	loadK  func(m, k, v Op)
+}
+
+// own is as elements.
+func (e *elem) own() *stored {
+	return &stored{goType: e.goType, size: e.size, load: e.load, loadK: e.loadK}
+}
+
+// bf16s and f16s are as 16-bit floats, which become float32.
+var (
+	bf16s = &stored{
+		prefix: "BF16", goType: f32z.goType, size: 2,
+		load: func(m, v Op) {
+			VPMOVZXWD(m, v)
+			VPSLLD(Imm(16), v, v)
+		},
+		loadK: func(m, k, v Op) {
+			VPMOVZXWD_Z(m, k, v)
+			VPSLLD(Imm(16), v, v)
+		},
+	}
+	f16s = &stored{
+		prefix: "F16", goType: f32z.goType, size: 2,
+		load:  func(m, v Op) { VCVTPH2PS(m, v) },
+		loadK: func(m, k, v Op) { VCVTPH2PS_Z(m, k, v) },
+	}
 )
 
 // tile writes the inner loop for m rows and n vectors of columns.
-func tile(e *elem, m, n int) {
-	name := fmt.Sprintf("tile%dx%d%s", m, n*e.lanes, e.suffix)
-	TEXT(name, NOSPLIT, fmt.Sprintf("func(depth int, a *%[1]s, aRow, aK int, b *%[1]s, bK int, c *%[1]s, ldc, cols int, alpha %[1]s, flags int, next *%[1]s, step int)", e.goType))
+func tile(e *elem, m, n int, from *stored) {
+	name := fmt.Sprintf("tile%dx%d%s%s", m, n*e.lanes, from.prefix, e.suffix)
+	TEXT(name, NOSPLIT, fmt.Sprintf("func(depth int, a *%[1]s, aRow, aK int, b *%[2]s, bK int, c *%[1]s, ldc, cols int, alpha %[1]s, flags int, next *%[2]s, step int)", e.goType, from.goType))
 	Doc(fmt.Sprintf("%s computes a tile of %d rows and up to %d columns.", name, m, n*e.lanes))
 	Pragma("noescape")
 
@@ -79,7 +114,7 @@ func tile(e *elem, m, n int) {
 	depth, aRow, aK, bK := param("depth"), param("aRow"), param("aK"), param("bK")
 	e.bytes(aRow)
 	e.bytes(aK)
-	e.bytes(bK)
+	bytes(bK, from.size)
 	rows := newRows(param("a"), aRow, m)
 	b := param("b")
 	c, ldc := param("c"), param("ldc")
@@ -95,17 +130,17 @@ func tile(e *elem, m, n int) {
 
 	TESTQ(depth, depth)
 	JZ(LabelRef("done"))
-	step := func(masked bool, fetch func(at Mem)) {
+	step := func(masked bool, fetch func(j int, at Mem)) {
 		bv := make([]reg.VecVirtual, n)
 		for j := range bv {
 			bv[j] = e.vec()
-			at := Mem{Base: b, Disp: j * e.lanes * e.size}
+			at := Mem{Base: b, Disp: j * e.lanes * from.size}
 			if masked {
-				e.loadK(at, maskOf(j), bv[j])
+				from.loadK(at, maskOf(j), bv[j])
 			} else {
-				e.load(at, bv[j])
+				from.load(at, bv[j])
 			}
-			fetch(at)
+			fetch(j, at)
 		}
 		ADDQ(bK, b)
 		for i := range m {
@@ -118,7 +153,7 @@ func tile(e *elem, m, n int) {
 		rows.advance(aK)
 	}
 	if e.masked {
-		loop("masked", depth, 1, func() { step(true, func(Mem) {}) }, func() {
+		loop("masked", depth, 1, func() { step(true, func(int, Mem) {}) }, func() {
 			flags := param("flags")
 			TESTQ(U32(flagPadded), flags)
 			JNZ(LabelRef("padded"))
@@ -131,17 +166,24 @@ func tile(e *elem, m, n int) {
 	}
 	CMPQ(depth, Imm(shallow))
 	JG(LabelRef("deep"))
+	flags := param("flags")
+	TESTQ(U32(flagBelow), flags)
+	JZ(LabelRef("deep"))
 	below := GP64()
 	IMUL3Q(U32(uint32(m)), ldc, below)
 	ADDQ(c, below)
 	loop("shallow", depth, 1, func() {
-		step(false, func(at Mem) { PREFETCHT0(Mem{Base: below, Disp: at.Disp}) })
+		step(false, func(j int, _ Mem) { PREFETCHT0(Mem{Base: below, Disp: j * e.lanes * e.size}) })
 		ADDQ(ldc, below)
 	}, func() {})
 	JMP(LabelRef("done"))
 	Label("deep")
 	pairs(depth, func() {
-		step(false, func(at Mem) { PREFETCHT0(Mem{Base: b, Index: bK, Scale: 8, Disp: at.Disp}) })
+		step(false, func(j int, at Mem) {
+			if j*from.size%e.size == 0 {
+				PREFETCHT0(Mem{Base: b, Index: bK, Scale: 8, Disp: at.Disp})
+			}
+		})
 		PREFETCHT1(Mem{Base: next})
 		ADDQ(ahead, next)
 	})
