@@ -426,7 +426,11 @@ func TestPacksSaysWhatPackedGives(t *testing.T) {
 			}
 		}
 	}
-	if yes < 10 || read != 1 { // 1×600×1000: smaller ones stay in the cache, larger ones are streamed
+	want := 1 // 1×600×1000: smaller ones stay in the cache, larger ones are streamed
+	if !kernels32[0].masked {
+		want = 4 // which reads no rows of part of a panel
+	}
+	if yes < 10 || read != want {
 		t.Errorf("%d products are packed, %d of those that would read their operand where it is", yes, read)
 	}
 	if c := Dense(make([]BF16, 4), 2, 2); Packs(c, c, c, nil) {
