@@ -51,6 +51,22 @@ func benchMul[T Element](b *testing.B, d [3]int, transposed bool, threads int) {
 	best(b, 2*m*n*k, func() { Mul(Dense(c, m, n), Dense(x, m, k), w, o) })
 }
 
+// BenchmarkMulPacked is of weights that were packed before.
+func BenchmarkMulPacked(b *testing.B) {
+	for _, d := range [][3]int{{1, 4096, 4096}, {14, 4096, 4096}, {56, 768, 3072}, {128, 768, 3072}} {
+		name := fmt.Sprintf("%dx%dx%d", d[0], d[1], d[2])
+		b.Run("f32/"+name, func(b *testing.B) { benchPacked[float32](b, d) })
+		b.Run("bf16/"+name, func(b *testing.B) { benchPacked[BF16](b, d) })
+		b.Run("f16/"+name, func(b *testing.B) { benchPacked[F16](b, d) })
+	}
+}
+
+func benchPacked[T Element](b *testing.B, d [3]int) {
+	m, k, n := d[0], d[1], d[2]
+	x, c, w := make([]T, m*k), make([]T, m*n), Pack(Dense(make([]T, k*n), n, k).T())
+	best(b, 2*m*n*k, func() { MulPacked(Dense(c, m, n), Dense(x, m, k), w, &Options[T]{Threads: 1}) })
+}
+
 func BenchmarkMulBatch(b *testing.B) {
 	for _, d := range [][4]int{{16, 256, 64, 256}, {16, 256, 256, 64}, {96, 64, 64, 64}, {48, 128, 32, 128}, {200, 17, 17, 17}, {250, 16, 20, 15}, {400, 57, 3, 3}} {
 		for _, threads := range []int{1, 2} {

@@ -138,3 +138,43 @@ func (s *state[A]) biasRows(c []A, ldc, rows, j, cols int) {
 		copy(c[i*ldc:], bias)
 	}
 }
+
+// store puts a finished piece of a row in its place and shows it to the caller.
+// tmp is scratch of the same length.
+func (s *state[A]) store(row, col int, x, tmp []A) {
+	if s.c.format != wide {
+		s.storeNarrow(row, col, x, tmp)
+		return
+	}
+	if f, ok := s.post.finish.(func(int, int, []A)); ok {
+		f(row, col, x)
+	}
+	if s.plan.direct {
+		return
+	}
+	scatter(unsafe.Slice((*A)(s.c.at(row, col, unsafe.Sizeof(x[0]))), (len(x)-1)*s.c.cs+1), x, s.c.cs)
+}
+
+func (s *state[A]) storeNarrow(row, col int, x, tmp []A) {
+	to := s.c.at(row, col, 2)
+	if s.post.finish == nil {
+		narrow(s.c.format, to, s.c.cs, x)
+		return
+	}
+	piece := unsafe.Slice((*uint16)(dataOf(tmp)), len(x))
+	narrow(s.c.format, dataOf(piece), 1, x)
+	switch f := s.post.finish.(type) {
+	case func(int, int, []BF16):
+		f(row, col, unsafe.Slice((*BF16)(dataOf(piece)), len(x)))
+	case func(int, int, []F16):
+		f(row, col, unsafe.Slice((*F16)(dataOf(piece)), len(x)))
+	}
+	scatter(unsafe.Slice((*uint16)(to), (len(x)-1)*s.c.cs+1), piece, s.c.cs)
+}
+
+// scatter stores elements stride apart.
+func scatter[E any](dst, src []E, stride int) {
+	for i, v := range src {
+		dst[i*stride] = v
+	}
+}

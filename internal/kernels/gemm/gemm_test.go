@@ -336,7 +336,7 @@ func TestPacked(t *testing.T) {
 
 func testPacked[T Element](t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
-	for i, d := range [][3]int{{1, 3, 5}, {40, 500, 70}, {17, 20, 300}, {200, 64, 33}, {350, 20, 70}, {40, 20, 70}, {330, 410, 70}} {
+	for i, d := range [][3]int{{1, 3, 5}, {40, 500, 70}, {17, 20, 300}, {200, 64, 33}, {350, 20, 70}, {40, 20, 70}, {330, 410, 70}, {1, 130, 3000}, {9, 33, 95}, {14, 2000, 40}, {15, 70, 64}, {56, 90, 100}, {57, 600, 31}} {
 		a, b, c := made[T](rng, d[0], d[1], i%5), made[T](rng, d[1], d[2], (i+1)%5), made[T](rng, d[0], d[2], (i+2)%5)
 		o := &Options[T]{Threads: 2, ColBias: made[T](rng, 1, d[2], 0).Data}
 		want := naive(c, a, b, o)

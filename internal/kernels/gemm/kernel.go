@@ -31,9 +31,9 @@ type kernel[A Float] struct {
 	pairs *kernel[A]
 	loops *pairLoops
 	// narrow is, by the format of 16-bit elements, the kernel for a few rows times a right operand of
-	// those, which it reads where they lie; nil if there is none.
+	// those, which it reads as they are; nil if there is none.
 	narrow [formats]*kernel[A]
-	// stored is the format of right operands that are read where they lie.
+	// stored is the format of the right operands that it reads.
 	stored format
 	// deep says that panels of the left operand have their rows one after another, not
 	// steps of the depth, and that tiles do not multiply by alpha.

@@ -1024,6 +1024,66 @@ func tile8x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, 
 //go:noescape
 func tile8x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
+// tile9x32BF16F32AVX512 computes a tile of 9 rows and up to 32 columns.
+//
+//go:noescape
+func tile9x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile9x16BF16F32AVX512 computes a tile of 9 rows and up to 16 columns.
+//
+//go:noescape
+func tile9x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile10x32BF16F32AVX512 computes a tile of 10 rows and up to 32 columns.
+//
+//go:noescape
+func tile10x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile10x16BF16F32AVX512 computes a tile of 10 rows and up to 16 columns.
+//
+//go:noescape
+func tile10x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile11x32BF16F32AVX512 computes a tile of 11 rows and up to 32 columns.
+//
+//go:noescape
+func tile11x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile11x16BF16F32AVX512 computes a tile of 11 rows and up to 16 columns.
+//
+//go:noescape
+func tile11x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile12x32BF16F32AVX512 computes a tile of 12 rows and up to 32 columns.
+//
+//go:noescape
+func tile12x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile12x16BF16F32AVX512 computes a tile of 12 rows and up to 16 columns.
+//
+//go:noescape
+func tile12x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile13x32BF16F32AVX512 computes a tile of 13 rows and up to 32 columns.
+//
+//go:noescape
+func tile13x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile13x16BF16F32AVX512 computes a tile of 13 rows and up to 16 columns.
+//
+//go:noescape
+func tile13x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile14x32BF16F32AVX512 computes a tile of 14 rows and up to 32 columns.
+//
+//go:noescape
+func tile14x32BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile14x16BF16F32AVX512 computes a tile of 14 rows and up to 16 columns.
+//
+//go:noescape
+func tile14x16BF16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
 // tile1x64BF16F32AVX512 computes a tile of 1 rows and up to 64 columns.
 //
 //go:noescape
@@ -1163,6 +1223,66 @@ func tile8x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, b
 //
 //go:noescape
 func tile8x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile9x32F16F32AVX512 computes a tile of 9 rows and up to 32 columns.
+//
+//go:noescape
+func tile9x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile9x16F16F32AVX512 computes a tile of 9 rows and up to 16 columns.
+//
+//go:noescape
+func tile9x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile10x32F16F32AVX512 computes a tile of 10 rows and up to 32 columns.
+//
+//go:noescape
+func tile10x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile10x16F16F32AVX512 computes a tile of 10 rows and up to 16 columns.
+//
+//go:noescape
+func tile10x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile11x32F16F32AVX512 computes a tile of 11 rows and up to 32 columns.
+//
+//go:noescape
+func tile11x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile11x16F16F32AVX512 computes a tile of 11 rows and up to 16 columns.
+//
+//go:noescape
+func tile11x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile12x32F16F32AVX512 computes a tile of 12 rows and up to 32 columns.
+//
+//go:noescape
+func tile12x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile12x16F16F32AVX512 computes a tile of 12 rows and up to 16 columns.
+//
+//go:noescape
+func tile12x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile13x32F16F32AVX512 computes a tile of 13 rows and up to 32 columns.
+//
+//go:noescape
+func tile13x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile13x16F16F32AVX512 computes a tile of 13 rows and up to 16 columns.
+//
+//go:noescape
+func tile13x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile14x32F16F32AVX512 computes a tile of 14 rows and up to 32 columns.
+//
+//go:noescape
+func tile14x32F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile14x16F16F32AVX512 computes a tile of 14 rows and up to 16 columns.
+//
+//go:noescape
+func tile14x16F16F32AVX512(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // tile1x64F16F32AVX512 computes a tile of 1 rows and up to 64 columns.
 //

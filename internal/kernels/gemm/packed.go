@@ -11,7 +11,7 @@ import (
 // once.
 type Packed[T Element] struct {
 	rows, cols int
-	data       any // []float32 or []float64
+	data       any // []float32, []float64 or, of 16-bit elements that stay so, []uint16
 }
 
 // Rows returns the rows of the packed matrix.
@@ -26,6 +26,8 @@ func Pack[T Element](b Matrix[T]) *Packed[T] {
 	p := &Packed[T]{rows: b.Rows, cols: b.Cols}
 	if _, ok := any(b.Data).([]float64); ok {
 		p.data = packRight[float64](operandOf(b))
+	} else if words := packNarrow(operandOf(b)); words != nil {
+		p.data = words
 	} else {
 		p.data = packRight[float32](operandOf(b))
 	}
@@ -55,6 +57,8 @@ func (p *Packed[T]) operand() anyOperand {
 		o.packed = unsafe.Pointer(unsafe.SliceData(d))
 	case []float64:
 		o.packed = unsafe.Pointer(unsafe.SliceData(d))
+	case []uint16:
+		o.packed, o.format = unsafe.Pointer(unsafe.SliceData(d)), formatOf[T]()
 	}
 	return o
 }

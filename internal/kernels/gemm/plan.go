@@ -98,7 +98,7 @@ func (s *state[A]) makePlan(threads int) {
 		p.chunk = max(1, chunkBytes/size/max(1, s.k)/p.mr) * p.mr
 	}
 	s.tiles(rowPanels, colPanels)
-	if s.b.packed == nil && !readB {
+	if !readB && (s.b.packed == nil || s.b.format != kn.stored) {
 		p.packB = p.rowTiles > 1 || p.packRows
 		p.packCols = !p.packB
 	}
@@ -155,7 +155,7 @@ func (s *state[A]) readRight(size int) bool {
 func (s *state[A]) streams(size int) bool {
 	most := streamRows
 	if s.kernel.stored != wide {
-		most = s.kernel.mr
+		most = narrowRows
 	}
 	return s.m <= most && s.n > s.kernel.nr && s.k*s.n*size > bigBytes
 }
@@ -395,10 +395,12 @@ func (s *state[A]) right(w *scratch[A], j, j0, k0, depth int) (b *A, bK int) {
 		return (*A)(unsafe.Add(dataOf(w.panels), (j-j0)*depth*int(size))), nr
 	case s.plan.packB:
 		return (*A)(unsafe.Add(dataOf(s.bBuf), (j*s.k+k0*nr)*int(size))), nr
-	case s.b.packed != nil:
-		return (*A)(unsafe.Add(s.b.packed, (j*s.k+k0*nr)*int(size))), nr
 	}
-	return (*A)(s.b.at(k0, j, uintptr(s.b.size(int(size))))), s.b.rs
+	bSize := s.b.size(int(size))
+	if s.b.packed != nil {
+		return (*A)(unsafe.Add(s.b.packed, (j*s.k+k0*nr)*bSize)), nr
+	}
+	return (*A)(s.b.at(k0, j, uintptr(bSize))), s.b.rs
 }
 
 // ahead returns which memory the tiles of a panel are to ask for, and how many
@@ -408,9 +410,14 @@ func (s *state[A]) right(w *scratch[A], j, j0, k0, depth int) (b *A, bK int) {
 // of which the tiles would ask for more than there is.
 func (s *state[A]) ahead(now *A, j, j0, j1, k0, depth, rows int) (next *A, step int) {
 	p, nr := &s.plan, s.kernel.nr
-	packed := s.b.packed
-	if p.packB {
+	packed, size := s.b.packed, int(unsafe.Sizeof(*now))
+	switch {
+	case p.packB:
 		packed = dataOf(s.bBuf)
+	case p.packCols:
+		packed = nil
+	default:
+		size = s.b.size(size)
 	}
 	if j += nr; j >= j1 {
 		j, k0 = j0, k0+p.depth
@@ -418,7 +425,6 @@ func (s *state[A]) ahead(now *A, j, j0, j1, k0, depth, rows int) (next *A, step 
 	if packed == nil || k0+depth > s.k {
 		return now, 0
 	}
-	size := int(unsafe.Sizeof(*now))
 	return (*A)(unsafe.Add(packed, (j*s.k+k0*nr)*size)), nr * size / ceil(rows, p.mr)
 }
 
@@ -455,45 +461,5 @@ func (s *state[A]) finish(w *scratch[A], out []A, ldc, r0, r1, j0, j1 int) {
 		}
 		s.post.apply(s.kernel, r, j0, x, w.row, bias)
 		s.store(r, j0, x, w.row)
-	}
-}
-
-// store puts a finished piece of a row in its place and shows it to the caller.
-// tmp is scratch of the same length.
-func (s *state[A]) store(row, col int, x, tmp []A) {
-	if s.c.format != wide {
-		s.storeNarrow(row, col, x, tmp)
-		return
-	}
-	if f, ok := s.post.finish.(func(int, int, []A)); ok {
-		f(row, col, x)
-	}
-	if s.plan.direct {
-		return
-	}
-	scatter(unsafe.Slice((*A)(s.c.at(row, col, unsafe.Sizeof(x[0]))), (len(x)-1)*s.c.cs+1), x, s.c.cs)
-}
-
-func (s *state[A]) storeNarrow(row, col int, x, tmp []A) {
-	to := s.c.at(row, col, 2)
-	if s.post.finish == nil {
-		narrow(s.c.format, to, s.c.cs, x)
-		return
-	}
-	piece := unsafe.Slice((*uint16)(dataOf(tmp)), len(x))
-	narrow(s.c.format, dataOf(piece), 1, x)
-	switch f := s.post.finish.(type) {
-	case func(int, int, []BF16):
-		f(row, col, unsafe.Slice((*BF16)(dataOf(piece)), len(x)))
-	case func(int, int, []F16):
-		f(row, col, unsafe.Slice((*F16)(dataOf(piece)), len(x)))
-	}
-	scatter(unsafe.Slice((*uint16)(to), (len(x)-1)*s.c.cs+1), piece, s.c.cs)
-}
-
-// scatter stores elements stride apart.
-func scatter[E any](dst, src []E, stride int) {
-	for i, v := range src {
-		dst[i*stride] = v
 	}
 }

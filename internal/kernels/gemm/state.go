@@ -232,6 +232,10 @@ func (s *state[A]) packUnits(lo, hi int) {
 func (s *state[A]) packPanels(w *scratch[A], dst []A, j0, j1, k0, depth int) {
 	kn, b := s.kernel, &s.b
 	nr := kn.nr
+	if b.packed != nil {
+		s.widenPanels(dst, j0, j1, k0, depth)
+		return
+	}
 	if kn.loops != nil && b.cs == 1 {
 		if depth > 0 {
 			s.pairPanels(dst, j0, j1, k0, depth)

@@ -150,7 +150,7 @@ func main() {
 		dot(bf16z, m, bf16z.own())
 	}
 	for _, from := range []*stored{bf16s, f16s} {
-		for m := 1; m <= 8; m++ {
+		for m := 1; m <= 14; m++ {
 			tile(f32z, m, 2, from)
 			tile(f32z, m, 1, from)
 		}
