@@ -17,6 +17,8 @@ func init() {
 	lowerings[aten.Gather] = unlessByIndex(func(c *call) { gathers.of(c.Operands[0].DType())(c) })
 	lowerings[aten.Scatter] = func(c *call) { scatters.of(c.Operands[0].DType())(c) }
 	lowerings[aten.ScatterReduce] = lowerScatterReduce
+	composites[aten.TakeElements] = true
+	lowerings[aten.TakeElements] = func(c *call) { takes.of(c.In[0].DType())(c) }
 	lowerings[aten.IndexSelect] = unlessByIndex(func(c *call) { indexSelects.of(c.In[0].DType())(c) })
 	lowerings[aten.IndexAdd] = lowerIndexAdd
 	lowerings[aten.Sort] = widened(func(c *call) { sorts.of(c.Operands[0].DType())(c) })
@@ -25,6 +27,7 @@ func init() {
 var (
 	gathers      = bySize[lowerFunc]{gather[uint8], gather[uint16], gather[uint32], gather[uint64], gather[strided.Bits128]}
 	scatters     = bySize[lowerFunc]{scatter[uint8], scatter[uint16], scatter[uint32], scatter[uint64], scatter[strided.Bits128]}
+	takes        = bySize[lowerFunc]{takeElements[uint8], takeElements[uint16], takeElements[uint32], takeElements[uint64], takeElements[strided.Bits128]}
 	indexSelects = bySize[lowerFunc]{indexSelect[uint8], indexSelect[uint16], indexSelect[uint32], indexSelect[uint64], indexSelect[strided.Bits128]}
 
 	scatterReduces = numbers(scatterReduce[uint8], scatterReduce[int8], scatterReduce[int16], scatterReduce[int32],
@@ -306,14 +309,29 @@ func indexSelect[T strided.Bits](c *call) {
 	})
 }
 
+// takeElements is indexSelect of elements of a vector, of which negative indices count from the end.
+func takeElements[T strided.Bits](c *call) {
+	if v, ok := c.Matrix(); ok {
+		selectElements[T](c, v)
+		return
+	}
+	c.Compute()
+	x, index, out := c.dense(c.Operands[0]), c.index(), c.result()
+	m := c.l.mem
+	c.emit(index.n, c.l.grain(indexCost), []operand{out}, []operand{x, index}, func(lo, hi int) {
+		kernels.TakeWrapped(elements[T](m, out)[lo:hi], elements[T](m, x), elements[int64](m, index)[lo:hi])
+	})
+}
+
 // selectElements reads elements of a matrix that are numbered row by row, where they lie.
 func selectElements[T strided.Bits](c *call, v plan.Value) {
+	wraps := c.Instr.Op == aten.TakeElements
 	c.Operands = append(c.Operands, v)
 	c.Compute()
 	index, out, view := c.index(), c.result(), v.View
 	m := c.l.mem
 	c.emit(index.n, c.l.grain(indexCost), []operand{out}, []operand{{buf: v.Buf}, index}, func(lo, hi int) {
-		kernels.SelectElements(elements[T](m, out)[lo:hi], as[T](m.bufs[v.Buf]), elements[int64](m, index)[lo:hi], &view)
+		kernels.SelectElements(elements[T](m, out)[lo:hi], as[T](m.bufs[v.Buf]), elements[int64](m, index)[lo:hi], &view, wraps)
 	})
 }
 

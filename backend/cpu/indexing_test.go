@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/loris-ml/loris/backend"
+	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/ir"
 )
 
@@ -61,5 +63,33 @@ func TestAddsRowsOfBools(t *testing.T) {
 			%%i = parameter "i" : i64[%d]
 			%%y = parameter "y" : bool[%d,%d]
 			return index_add(%%x, 0, %%i, %%y) }`, inner, n, n, inner), 0, self, index, source)
+	}
+}
+
+// TestTakesFromTheEnd selects by an index that counts from both ends, which takes no memory where it is of i64.
+func TestTakesFromTheEnd(t *testing.T) {
+	index := make([]float64, 60)
+	for i := range index {
+		index[i] = float64(i*37%300 - 150)
+	}
+	for _, d := range []string{"bool", "bf16", "f32", "f64"} {
+		text := `program @p { %x = parameter "x" : ` + d + `[3,50]
+			%i = parameter "i" : i64[20,3]
+			return take(%x, %i) }`
+		p, _ := graph.Optimize(program(t, text), graph.Options{Supports: New().Supports})
+		m, err := compile(New(), p, backend.CompileOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := m.plan.Workspace; n > 0 {
+			t.Errorf("%s: %d bytes of workspace", d, n)
+		}
+	}
+	for _, of := range []string{"take(%x, %i)", "take(transpose(%x, 0, 1), %i)", "take(mul(%x, %x), add(%i, %i))"} {
+		for _, d := range []string{"i32", "i64"} {
+			sameAsRef(t, New(), `program @p { %x = parameter "x" : f32[30,50]
+				%i = parameter "i" : `+d+`[20,3]
+				return `+of+` }`, 0, hashed(1500), index)
+		}
 	}
 }

@@ -46,6 +46,7 @@ var (
 	EmbeddingBag          = op("_embedding_bag")
 	RowDistances          = op("_row_distances")
 	RowDifferences        = op("_row_differences")
+	TakeElements          = op("_take_elements")
 	SamplePixels          = op("_sample_pixels")
 	SpreadPixels          = op("_spread_pixels")
 	PixelProducts         = op("_pixel_products")

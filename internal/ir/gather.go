@@ -46,9 +46,15 @@ func init() {
 		Decompose: func(b *Builder, a Args) []Value {
 			requireIndex(a, a.In[1])
 			n := a.In[0].Shape().Numel()
-			i := b.Reshape(b.wrapIndex(a.In[1], n), a.In[1].Shape().Numel())
-			x := b.IndexSelect(b.Reshape(a.In[0], n), 0, i)
+			x := b.callNamed("_take_elements", []any{b.Reshape(a.In[0], n), b.Reshape(a.In[1], a.In[1].Shape().Numel())})
 			return []Value{b.Reshape(x, a.In[1].Shape().Dims()...)}
+		},
+	})
+	register("_take_elements(Tensor self, Tensor index) -> Tensor", Spec{
+		Doc:      "The elements of the vector self at those of the vector index, negative ones counting from the end.",
+		Category: Indexing, Unlisted: true, Decompose: func(b *Builder, a Args) []Value {
+			requireIndexVector(a, a.In[1])
+			return []Value{b.IndexSelect(a.In[0], 0, b.wrapIndex(a.In[1], a.In[0].Shape().Numel()))}
 		},
 	})
 }

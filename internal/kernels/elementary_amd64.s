@@ -3374,6 +3374,86 @@ bad0:
 	MOVQ DI, ret+40(FP)
 	RET
 
+// func takeWrapped1Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+// Requires: CMOV
+TEXT ·takeWrapped1Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ    (DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVBLZX (CX)(R8*1), R8
+	MOVB    R8, (AX)(DI*1)
+	MOVQ    8(DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad1
+	MOVBLZX (CX)(R8*1), R8
+	MOVB    R8, 1(AX)(DI*1)
+	MOVQ    16(DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad2
+	MOVBLZX (CX)(R8*1), R8
+	MOVB    R8, 2(AX)(DI*1)
+	MOVQ    24(DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad3
+	MOVBLZX (CX)(R8*1), R8
+	MOVB    R8, 3(AX)(DI*1)
+	ADDQ    $0x04, DI
+	SUBQ    $0x04, SI
+	JGE     round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ    (DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVBLZX (CX)(R8*1), R8
+	MOVB    R8, (AX)(DI*1)
+	INCQ    DI
+	DECQ    SI
+	JNZ     single
+	JMP     bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
 // func put1Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 TEXT ·put1Indexed(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
@@ -3544,6 +3624,86 @@ rest:
 
 single:
 	MOVQ    (DX)(DI*8), R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVWLZX (CX)(R8*2), R8
+	MOVW    R8, (AX)(DI*2)
+	INCQ    DI
+	DECQ    SI
+	JNZ     single
+	JMP     bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
+// func takeWrapped2Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+// Requires: CMOV
+TEXT ·takeWrapped2Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ    (DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVWLZX (CX)(R8*2), R8
+	MOVW    R8, (AX)(DI*2)
+	MOVQ    8(DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad1
+	MOVWLZX (CX)(R8*2), R8
+	MOVW    R8, 2(AX)(DI*2)
+	MOVQ    16(DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad2
+	MOVWLZX (CX)(R8*2), R8
+	MOVW    R8, 4(AX)(DI*2)
+	MOVQ    24(DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad3
+	MOVWLZX (CX)(R8*2), R8
+	MOVW    R8, 6(AX)(DI*2)
+	ADDQ    $0x04, DI
+	SUBQ    $0x04, SI
+	JGE     round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ    (DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
 	CMPQ    R8, BX
 	JAE     bad0
 	MOVWLZX (CX)(R8*2), R8
@@ -3758,6 +3918,86 @@ bad0:
 	MOVQ DI, ret+40(FP)
 	RET
 
+// func takeWrapped4Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+// Requires: CMOV
+TEXT ·takeWrapped4Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ    (DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVL    (CX)(R8*4), R8
+	MOVL    R8, (AX)(DI*4)
+	MOVQ    8(DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad1
+	MOVL    (CX)(R8*4), R8
+	MOVL    R8, 4(AX)(DI*4)
+	MOVQ    16(DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad2
+	MOVL    (CX)(R8*4), R8
+	MOVL    R8, 8(AX)(DI*4)
+	MOVQ    24(DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad3
+	MOVL    (CX)(R8*4), R8
+	MOVL    R8, 12(AX)(DI*4)
+	ADDQ    $0x04, DI
+	SUBQ    $0x04, SI
+	JGE     round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ    (DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVL    (CX)(R8*4), R8
+	MOVL    R8, (AX)(DI*4)
+	INCQ    DI
+	DECQ    SI
+	JNZ     single
+	JMP     bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
 // func put4Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 TEXT ·put4Indexed(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), AX
@@ -3936,6 +4176,86 @@ single:
 	DECQ SI
 	JNZ  single
 	JMP  bad0
+
+bad3:
+	INCQ DI
+
+bad2:
+	INCQ DI
+
+bad1:
+	INCQ DI
+
+bad0:
+	MOVQ DI, ret+40(FP)
+	RET
+
+// func takeWrapped8Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+// Requires: CMOV
+TEXT ·takeWrapped8Indexed(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ index+16(FP), DX
+	MOVQ size+24(FP), BX
+	MOVQ n+32(FP), SI
+	XORQ DI, DI
+	SUBQ $0x04, SI
+	JLT  rest
+
+round:
+	MOVQ    (DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVQ    (CX)(R8*8), R8
+	MOVQ    R8, (AX)(DI*8)
+	MOVQ    8(DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad1
+	MOVQ    (CX)(R8*8), R8
+	MOVQ    R8, 8(AX)(DI*8)
+	MOVQ    16(DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad2
+	MOVQ    (CX)(R8*8), R8
+	MOVQ    R8, 16(AX)(DI*8)
+	MOVQ    24(DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad3
+	MOVQ    (CX)(R8*8), R8
+	MOVQ    R8, 24(AX)(DI*8)
+	ADDQ    $0x04, DI
+	SUBQ    $0x04, SI
+	JGE     round
+
+rest:
+	ADDQ $0x04, SI
+	JEQ  bad0
+
+single:
+	MOVQ    (DX)(DI*8), R8
+	LEAQ    (R8)(BX*1), R9
+	TESTQ   R8, R8
+	CMOVQLT R9, R8
+	CMPQ    R8, BX
+	JAE     bad0
+	MOVQ    (CX)(R8*8), R8
+	MOVQ    R8, (AX)(DI*8)
+	INCQ    DI
+	DECQ    SI
+	JNZ     single
+	JMP     bad0
 
 bad3:
 	INCQ DI

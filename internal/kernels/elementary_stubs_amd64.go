@@ -214,72 +214,92 @@ func lineSinglesAVX2(dst *float32, places *[8]float64, start float64, step float
 //go:noescape
 func lineDoublesAVX2(dst *float64, places *[8]float64, start float64, step float64, by float64, n int)
 
-// take1Indexed sets element j of dst to that of src which index[j] selects, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+// take1Indexed sets element j of dst to that of src which index[j] selects, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
 //
 //go:noescape
 func take1Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 
-// put1Indexed sets the element of dst that index[j] selects to element j of src, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+// takeWrapped1Indexed sets element j of dst to that of src which index[j] selects, or size more where that is negative, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
+//
+//go:noescape
+func takeWrapped1Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+
+// put1Indexed sets the element of dst that index[j] selects to element j of src, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
 //
 //go:noescape
 func put1Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 
-// putSum1Indexed adds element j of src to the element of dst that index[j] selects, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+// putSum1Indexed adds element j of src to the element of dst that index[j] selects, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
 //
 //go:noescape
 func putSum1Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 
-// take2Indexed sets element j of dst to that of src which index[j] selects, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+// take2Indexed sets element j of dst to that of src which index[j] selects, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
 //
 //go:noescape
 func take2Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 
-// put2Indexed sets the element of dst that index[j] selects to element j of src, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+// takeWrapped2Indexed sets element j of dst to that of src which index[j] selects, or size more where that is negative, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
+//
+//go:noescape
+func takeWrapped2Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+
+// put2Indexed sets the element of dst that index[j] selects to element j of src, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
 //
 //go:noescape
 func put2Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 
-// putSum2Indexed adds element j of src to the element of dst that index[j] selects, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+// putSum2Indexed adds element j of src to the element of dst that index[j] selects, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
 //
 //go:noescape
 func putSum2Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 
-// take4Indexed sets element j of dst to that of src which index[j] selects, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+// take4Indexed sets element j of dst to that of src which index[j] selects, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
 //
 //go:noescape
 func take4Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 
-// put4Indexed sets the element of dst that index[j] selects to element j of src, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+// takeWrapped4Indexed sets element j of dst to that of src which index[j] selects, or size more where that is negative, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
+//
+//go:noescape
+func takeWrapped4Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+
+// put4Indexed sets the element of dst that index[j] selects to element j of src, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
 //
 //go:noescape
 func put4Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 
-// putSum4Indexed adds element j of src to the element of dst that index[j] selects, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+// putSum4Indexed adds element j of src to the element of dst that index[j] selects, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
 //
 //go:noescape
 func putSum4Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 
-// take8Indexed sets element j of dst to that of src which index[j] selects, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+// take8Indexed sets element j of dst to that of src which index[j] selects, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
 //
 //go:noescape
 func take8Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 
-// put8Indexed sets the element of dst that index[j] selects to element j of src, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+// takeWrapped8Indexed sets element j of dst to that of src which index[j] selects, or size more where that is negative, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
+//
+//go:noescape
+func takeWrapped8Indexed(dst *byte, src *byte, index *int64, size int, n int) int
+
+// put8Indexed sets the element of dst that index[j] selects to element j of src, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
 //
 //go:noescape
 func put8Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 
-// putSum8Indexed adds element j of src to the element of dst that index[j] selects, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+// putSum8Indexed adds element j of src to the element of dst that index[j] selects, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
 //
 //go:noescape
 func putSum8Indexed(dst *byte, src *byte, index *int64, size int, n int) int
 
-// putSumSinglesIndexed adds element j of src to the element of dst that index[j] selects, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+// putSumSinglesIndexed adds element j of src to the element of dst that index[j] selects, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
 //
 //go:noescape
 func putSumSinglesIndexed(dst *byte, src *byte, index *int64, size int, n int) int
 
-// putSumDoublesIndexed adds element j of src to the element of dst that index[j] selects, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.
+// putSumDoublesIndexed adds element j of src to the element of dst that index[j] selects, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.
 //
 //go:noescape
 func putSumDoublesIndexed(dst *byte, src *byte, index *int64, size int, n int) int

@@ -338,10 +338,14 @@ func IndexSelect[T strided.Bits](dst, x []T, index []int64, size, inner, lo, hi 
 	}
 }
 
-// SelectElements copies elements of a matrix, which are numbered row by row.
-func SelectElements[T strided.Bits](dst, x []T, index []int64, v *strided.View) {
+// SelectElements copies elements of a matrix, which are numbered row by row, negative ones, with wraps, from
+// the end.
+func SelectElements[T strided.Bits](dst, x []T, index []int64, v *strided.View, wraps bool) {
 	n, cols := v.Dims[0]*v.Dims[1], v.Dims[1]
 	for j, ix := range index {
+		if wraps && ix < 0 {
+			ix += int64(n)
+		}
 		p := checked(ix, n)
 		row := p / cols
 		dst[j] = x[v.Offset+row*v.Strides[0]+(p-row*cols)*v.Strides[1]]

@@ -12,7 +12,8 @@ type indexLoop = func(dst, src *byte, index *int64, size, n int) int
 
 // indexLoops are the processor's loops by the size of elements, nil where it has none.
 type indexLoops struct {
-	take, put, addInts     [9]indexLoop
+	take, takeWrapped      [9]indexLoop
+	put, addInts           [9]indexLoop
 	addSingles, addDoubles indexLoop
 }
 
@@ -56,6 +57,23 @@ func takeEach[T strided.Bits](dst, row []T, index []int64) {
 	}
 	for ; i < len(index); i++ {
 		dst[i] = row[checked(index[i], len(row))]
+	}
+}
+
+// TakeWrapped sets each of dst to the element of row that index selects, from the end of it where that is negative.
+func TakeWrapped[T strided.Bits](dst, row []T, index []int64) {
+	dst = dst[:len(index)]
+	var x T
+	i := 0
+	if size := unsafe.Sizeof(x); size <= 8 {
+		i = through(indexed.takeWrapped[size], dst, row, index, len(row), false)
+	}
+	for ; i < len(index); i++ {
+		p := index[i]
+		if p < 0 {
+			p += int64(len(row))
+		}
+		dst[i] = row[checked(p, len(row))]
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 // nativeIndexLoops returns the loops over an index, which every such processor can run.
 func nativeIndexLoops() (l indexLoops) {
 	l.take[1], l.take[2], l.take[4], l.take[8] = take1Indexed, take2Indexed, take4Indexed, take8Indexed
+	l.takeWrapped[1], l.takeWrapped[2], l.takeWrapped[4], l.takeWrapped[8] = takeWrapped1Indexed, takeWrapped2Indexed, takeWrapped4Indexed, takeWrapped8Indexed
 	l.put[1], l.put[2], l.put[4], l.put[8] = put1Indexed, put2Indexed, put4Indexed, put8Indexed
 	l.addInts[1], l.addInts[2], l.addInts[4], l.addInts[8] = putSum1Indexed, putSum2Indexed, putSum4Indexed, putSum8Indexed
 	l.addSingles, l.addDoubles = putSumSinglesIndexed, putSumDoublesIndexed

@@ -21,6 +21,10 @@ func TestIndexLoops(t *testing.T) {
 		checkMoves[uint16](t)
 		checkMoves[uint32](t)
 		checkMoves[uint64](t)
+		checkWrapped[uint8](t)
+		checkWrapped[uint16](t)
+		checkWrapped[uint32](t)
+		checkWrapped[uint64](t)
 		checkSums(t, func(rng *rand.Rand) uint8 { return uint8(rng.Uint32()) })
 		checkSums(t, func(rng *rand.Rand) int16 { return int16(rng.Uint32()) })
 		checkSums(t, func(rng *rand.Rand) int32 { return int32(rng.Uint32()) })
@@ -99,6 +103,41 @@ func checkMoves[T uint8 | uint16 | uint32 | uint64](t *testing.T) {
 		}
 		if !slices.Equal(gotTaken, taken) || !slices.Equal(gotPut, put) {
 			t.Fatalf("%T: %d of index %v: taken %v, want %v; put %v, want %v", row, good, index, gotTaken, taken, gotPut, put)
+		}
+	})
+}
+
+func checkWrapped[T uint8 | uint16 | uint32 | uint64](t *testing.T) {
+	t.Helper()
+	indexes(func(rng *rand.Rand, size int, index []int64, good int) {
+		index = slices.Clone(index)
+		row, want := make([]T, size), make([]T, len(index))
+		for i := range row {
+			row[i] = T(rng.Uint64())
+		}
+		bad := int64(0) // what a bad index is counted from the start
+		if good < len(index) {
+			if index[good] == -1 { // which is good here
+				index[good] -= int64(size)
+			}
+			if bad = index[good]; bad < 0 {
+				bad += int64(size)
+			}
+		}
+		for j, ix := range index[:good] {
+			if want[j] = row[ix]; rng.IntN(2) == 0 {
+				index[j] -= int64(size)
+			}
+		}
+		got := make([]T, len(index))
+		take := func() { TakeWrapped(got, row, index) }
+		if good == len(index) {
+			take()
+		} else if !recovers(bad, size, take) {
+			t.Fatalf("%T: no panic of index %d of %v", row, good, index)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%T: %d of index %v: %v, want %v", row, good, index, got, want)
 		}
 	})
 }

@@ -90,7 +90,7 @@ func (b *Builder) view(in *graph.Instr) Value {
 func (b *Builder) readInPart(id graph.ID) bool {
 	return !b.Kept[id] && !slices.ContainsFunc(b.Users[id], func(i int32) bool {
 		in := &b.Program.Instrs[i]
-		return in.Args[0] != id || in.Op != aten.Slice && in.Op != aten.IndexSelect
+		return in.Args[0] != id || in.Op != aten.Slice && in.Op != aten.IndexSelect && in.Op != aten.TakeElements
 	})
 }
 

@@ -34,24 +34,26 @@ func indexed() {
 			}
 			return v
 		}
-		indexLoop("take"+e.name, e.size, "sets element j of dst to that of src which index[j] selects",
-			func(dst, src, place Mem) {
-				v := e.scratch()
-				e.load(place, v)
-				e.store(narrow(v), dst)
-			}, false)
+		take := func(dst, src, place Mem) {
+			v := e.scratch()
+			e.load(place, v)
+			e.store(narrow(v), dst)
+		}
+		indexLoop("take"+e.name, e.size, "sets element j of dst to that of src which index[j] selects", take, false, false)
+		indexLoop("takeWrapped"+e.name, e.size, "sets element j of dst to that of src which index[j] selects, or size more where that is negative",
+			take, false, true)
 		indexLoop("put"+e.name, e.size, "sets the element of dst that index[j] selects to element j of src",
 			func(dst, src, place Mem) {
 				v := e.scratch()
 				e.load(src, v)
 				e.store(narrow(v), place)
-			}, true)
+			}, true, false)
 		indexLoop("putSum"+e.name, e.size, "adds element j of src to the element of dst that index[j] selects",
 			func(dst, src, place Mem) {
 				v := e.scratch()
 				e.load(src, v)
 				e.add(narrow(v), place)
-			}, true)
+			}, true, false)
 	}
 	for _, f := range []struct {
 		name      string
@@ -67,16 +69,17 @@ func indexed() {
 				f.load(place, v)
 				f.add(src, v)
 				f.load(v, place)
-			}, true)
+			}, true, false)
 	}
 	prefetch()
 }
 
-// indexLoop writes one loop. indexesDst says which of both is selected from.
-func indexLoop(name string, size int, what string, one func(dst, src, place Mem), indexesDst bool) {
+// indexLoop writes one loop. indexesDst says which of both is selected from, and wraps that negative ones count from the
+// end.
+func indexLoop(name string, size int, what string, one func(dst, src, place Mem), indexesDst, wraps bool) {
 	name += "Indexed"
 	TEXT(name, NOSPLIT, "func(dst, src *byte, index *int64, size, n int) int")
-	Doc(fmt.Sprintf("%s %s, for each j below n from 0 on, until index[j] is not below size or below zero. It returns how many were done.", name, what))
+	Doc(fmt.Sprintf("%s %s, for each j below n from 0 on, until what index[j] selects is not below size or below zero. It returns how many were done.", name, what))
 	Pragma("noescape")
 	dst, src, index := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("index"), GP64())
 	bound, n := Load(Param("size"), GP64()), Load(Param("n"), GP64())
@@ -85,6 +88,12 @@ func indexLoop(name string, size int, what string, one func(dst, src, place Mem)
 	step := func(i int) {
 		ix := GP64()
 		MOVQ(Mem{Base: index.(reg.Register), Index: at.(reg.Register), Scale: 8, Disp: 8 * i}, ix)
+		if wraps {
+			up := GP64()
+			LEAQ(Mem{Base: ix, Index: bound.(reg.Register), Scale: 1}, up)
+			TESTQ(ix, ix)
+			CMOVQLT(up, ix)
+		}
 		CMPQ(ix, bound)
 		JAE(LabelRef(fmt.Sprintf("bad%d", i)))
 		from := Mem{Base: src.(reg.Register), Index: at.(reg.Register), Scale: uint8(size), Disp: size * i}
