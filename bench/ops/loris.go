@@ -31,7 +31,7 @@ func openLoris(ctx context.Context, roots []ir.Value) (*ours, error) {
 	var w graph.Walker
 	po := w.Walk(roots)
 	written, leaves := graph.FromPostOrder("ops", &po)
-	p, _ := graph.Optimize(written, graph.Options{Supports: b.Supports})
+	p, _ := graph.Optimize(written, graph.Options{Supports: b.Supports, Rematerialize: true})
 	o := &ours{}
 	if o.model, err = b.Compile(ctx, p, cpu.Device, backend.CompileOptions{}); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoCase, err)
