@@ -9,37 +9,37 @@ import (
 
 // Up to fewColumns queries that meet the same keys, as when a model makes one
 // token after another, have their scores in rows of their own: a panel would be
-// empty but for one column or two. From manyKeys on that pays.
+// empty for the most part, and keys and values of 16 bits would be copied as wide ones. From
+// manyKeys on that pays.
 const (
-	fewColumns = 2
+	fewColumns = 8
 	manyKeys   = 64
 )
 
-// few reports whether the units of a call are such, of the type computed in.
+// few reports whether the units of a call are such.
 func (c *Call[T, A]) few() bool {
-	_, same := any(c.Q.Data).([]A)
-	return same && c.columns() <= fewColumns && (c.Queries == 1 || c.Heads == c.KVHeads) && c.Keys >= manyKeys && c.Dim > 0 && c.ValueDim > 0
+	return c.columns() <= fewColumns && (c.Queries == 1 || c.Heads == c.KVHeads) && c.Keys >= manyKeys && c.Dim > 0 && c.ValueDim > 0
 }
 
 // rows returns the rows of a tensor that are the columns of the unit.
-func (u *unit[T, A]) rows(t *Tensor[T], cols int) gemm.Matrix[A] {
+func (u *unit[T, A]) rows(t *Tensor[T], cols int) gemm.Matrix[T] {
 	head, q := u.column(0)
 	stride := t.Strides[2]
 	if u.Queries == 1 {
 		stride = t.Strides[1]
 	}
-	return gemm.Matrix[A]{Data: any(t.Data).([]A)[t.at(u.batch, head, q):], Rows: u.n, Cols: cols, RowStride: stride, ColStride: t.Strides[3]}
+	return gemm.Matrix[T]{Data: t.Data[t.at(u.batch, head, q):], Rows: u.n, Cols: cols, RowStride: stride, ColStride: t.Strides[3]}
 }
 
 // shared returns the keys or values of the unit.
-func (u *unit[T, A]) shared(t *Tensor[T], cols int) gemm.Matrix[A] {
-	return gemm.Matrix[A]{Data: any(t.Data).([]A)[t.at(u.batch, u.kv, 0):], Rows: u.Keys, Cols: cols, RowStride: t.Strides[2], ColStride: t.Strides[3]}
+func (u *unit[T, A]) shared(t *Tensor[T], cols int) gemm.Matrix[T] {
+	return gemm.Matrix[T]{Data: t.Data[t.at(u.batch, u.kv, 0):], Rows: u.Keys, Cols: cols, RowStride: t.Strides[2], ColStride: t.Strides[3]}
 }
 
 // runFew computes a unit of few queries: two products and the softmax of rows.
 func (u *unit[T, A]) runFew() {
 	w, lanes := u.w, u.set.Lanes()
-	w.most, w.total, w.shrink = grow(w.most, lanes), grow(w.total, lanes), grow(w.shrink, lanes)
+	w.most, w.total, w.shrink = grow(w.most, lanes), grow(w.total, lanes), grow(w.shrink, 4*lanes)
 	width := ceil(u.Keys, lanes) * lanes
 	w.scores = grow(w.scores, u.n*width)
 	scores := gemm.Matrix[A]{Data: w.scores, Rows: u.n, Cols: u.Keys, RowStride: width, ColStride: 1}
@@ -49,8 +49,19 @@ func (u *unit[T, A]) runFew() {
 	for i := range u.n {
 		u.softmaxRow(i, w.scores[i*width:][:width])
 	}
-	if u.Out.Data != nil {
-		gemm.Mul(u.rows(&u.Out, u.ValueDim), scores, u.shared(&u.V, u.ValueDim), &one)
+	if u.Out.Data == nil {
+		return
+	}
+	values := u.shared(&u.V, u.ValueDim)
+	if out, ok := any(u.rows(&u.Out, u.ValueDim)).(gemm.Matrix[A]); ok {
+		gemm.MulWide(out, scores, values, &one)
+		return
+	}
+	w.sums = grow(w.sums, u.n*u.ValueDim)
+	gemm.MulWide(gemm.Dense(w.sums, u.n, u.ValueDim), scores, values, &one)
+	for i := range u.n {
+		head, q := u.column(i)
+		u.put(&u.Out, u.Out.at(u.batch, head, q), w.sums[i*u.ValueDim:][:u.ValueDim], 1)
 	}
 }
 
@@ -78,10 +89,7 @@ func (u *unit[T, A]) softmaxRow(i int, row []A) {
 	for j := len(row) - 1; j >= u.Keys || u.Causal && j > q; j-- {
 		row[j] = hidden
 	}
-	most, total := hidden, A(0)
-	for _, v := range s {
-		most = max(most, v)
-	}
+	most, total := greatest(row, w.shrink), A(0)
 	if most == hidden {
 		clear(s)
 	} else {
@@ -97,4 +105,34 @@ func (u *unit[T, A]) softmaxRow(i int, row []A) {
 	}
 	w.most[0], w.total[0] = most, total
 	u.keep(0, head, q)
+}
+
+// greatest returns the greatest element of a row, or NaN if there is one, given room for some vectors.
+func greatest[A Float](row, room []A) A {
+	room = room[:min(len(room), len(row))]
+	copy(room, row)
+	for row = row[len(room):]; len(row) > 0; {
+		n := min(len(room), len(row))
+		replace(room[:n], row[:n])
+		row = row[n:]
+	}
+	for len(room) > 8 && len(room)%2 == 0 {
+		half := len(room) / 2
+		replace(room[:half], room[half:])
+		room = room[:half]
+	}
+	most := room[0]
+	for _, v := range room[1:] {
+		most = max(most, v)
+	}
+	return most
+}
+
+// replace replaces elements of best by those of x that are greater or NaN.
+func replace[A Float](best, x []A) {
+	if b, ok := any(best).([]float32); ok {
+		vec.Most(b, any(x).([]float32))
+		return
+	}
+	vec.MostOf(best, x)
 }

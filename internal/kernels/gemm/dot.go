@@ -39,7 +39,11 @@ func (s *state[A]) planDots() {
 	p.dot = true
 	p.mr = balanced(s.m, len(s.kernel.dots.tiles)-1)
 	p.depth = dotDepth
-	if s.widensLong() {
+	long := &s.b
+	if s.m > s.n {
+		long = &s.a
+	}
+	if s.widensLong(long) {
 		p.depth = dotNarrow
 	}
 	p.chunk = s.m
@@ -67,20 +71,20 @@ func (r rows[A]) at(i int) *A {
 	return (*A)(unsafe.Add(unsafe.Pointer(r.first), i*r.stride))
 }
 
-// widens reports whether operands are made wide before they are multiplied.
-func (s *state[A]) widens() bool { return s.a.format != wide && s.kernel.loops == nil }
+// widens reports whether an operand is made wide before it is multiplied.
+func (s *state[A]) widens(o *anyOperand) bool { return o.format != wide && s.kernel.loops == nil }
 
-// widensLong reports whether those of the longer one are.
-func (s *state[A]) widensLong() bool { return s.widens() && s.kernel.stored == wide }
+// widensLong reports whether the longer operand is.
+func (s *state[A]) widensLong(o *anyOperand) bool { return s.widens(o) && s.kernel.stored == wide }
 
 // widenShort makes the shorter operand of 16-bit elements wide, as dense rows.
 func (s *state[A]) widenShort() {
-	if !s.widens() {
-		return
-	}
 	o, n := s.a, s.m
 	if s.m > s.n {
 		o, n = s.b.transposed(), s.n
+	}
+	if !s.widens(&o) {
+		return
 	}
 	s.aBuf = grown(s.aBuf, n*s.k)
 	for i := range n {
@@ -92,7 +96,7 @@ func (s *state[A]) widenShort() {
 // of the other one; both rows of the left operand or columns of the right one.
 func (s *state[A]) short(o *anyOperand, x0, k0 int) rows[A] {
 	size := int(unsafe.Sizeof(s.alpha))
-	if s.widens() {
+	if s.widens(o) {
 		return rows[A]{&s.aBuf[x0*s.k+k0], s.k * size}
 	}
 	if s.kernel.loops != nil {
@@ -105,7 +109,7 @@ func (s *state[A]) long(w *scratch[A], o *anyOperand, x0, x1, k0, depth int) row
 	if s.kernel.stored != wide {
 		return rows[A]{(*A)(o.at(x0, k0, 2)), o.rs * 2}
 	}
-	if !s.widens() {
+	if !s.widens(o) {
 		return s.short(o, x0, k0)
 	}
 	w.wide = grown(w.wide, (x1-x0)*depth)
@@ -128,6 +132,8 @@ func (s *state[A]) dotTile(w *scratch[A], r0, r1, j0, j1 int) {
 	from, to, step := j0, j1, dotCols
 	if s.m > s.n {
 		from, to, step = r0, r1, mr
+	} else if r1-r0 <= mr && s.k <= s.plan.depth && s.k%s.kernel.dots.lanes == 0 && !s.widensLong(&bt) {
+		from += s.dotColumns(w, out, ldc, r0, r1-r0, j0, j1)
 	}
 	for x := from; x < to; x += step {
 		xe := min(x+step, to)
@@ -154,6 +160,20 @@ func (s *state[A]) dotTile(w *scratch[A], r0, r1, j0, j1 int) {
 		s.addLast(out, ldc, r0, r1, j0, j1)
 	}
 	s.finish(w, out, ldc, r0, r1, j0, j1)
+}
+
+// dotColumns computes rows of whole tiles of columns, and returns how many columns these are.
+func (s *state[A]) dotColumns(w *scratch[A], out []A, ldc, r0, rows, j0, j1 int) int {
+	flags, whole := 0, (j1-j0)/dotCols*dotCols
+	if s.plan.adds(s.post.beta != 0) {
+		flags = flagAdd
+	}
+	bt := s.b.transposed()
+	f, a, b := s.kernel.dots.tiles[rows], s.short(&s.a, r0, 0), s.long(w, &bt, j0, j1, 0, s.k)
+	for j := 0; j < whole; j += dotCols {
+		f(s.k, a.first, a.stride, b.at(j), b.stride, &out[j], ldc, s.alpha, flags)
+	}
+	return whole
 }
 
 // dot computes one tile. Before the columns of b there are back more in memory.

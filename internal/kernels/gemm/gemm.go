@@ -133,6 +133,14 @@ func Mul[R, T Element](c Matrix[R], a, b Matrix[T], o *Options[R]) {
 	product(c, operandOf(a), operandOf(b), o)
 }
 
+// MulWide is Mul for a left operand of the type that products are summed in.
+func MulWide[A Float, T Element](c, a Matrix[A], b Matrix[T], o *Options[A]) {
+	checkTypes[A, T]()
+	a.check("left operand")
+	b.check("right operand")
+	product(c, operandOf(a), operandOf(b), o)
+}
+
 // checkTypes panics unless products of T and results of R are summed in one type.
 func checkTypes[R, T Element]() {
 	var r R

@@ -330,6 +330,34 @@ func testSpecial[T Element](t *testing.T) {
 	}
 }
 
+// TestMulWide multiplies float32 by 16-bit elements.
+func TestMulWide(t *testing.T) {
+	t.Run("bf16", func(t *testing.T) { each(t, &kernels32, testWide[BF16]) })
+	t.Run("f16", func(t *testing.T) { each(t, &kernels32, testWide[F16]) })
+}
+
+func testWide[T Element](t *testing.T) {
+	rng := rand.New(rand.NewPCG(21, 22))
+	for i, d := range [][3]int{{1, 300, 64}, {2, 70, 65}, {5, 33, 1}, {8, 500, 40}, {9, 64, 40}, {70, 300, 3}, {40, 90, 100}, {3, 64, 3000}} {
+		for j := range 4 { // a right operand whose rows adjoin, or whose columns do
+			a, c, narrow := made[float32](rng, d[0], d[1], j%2), made[float32](rng, d[0], d[2], i%5), made[T](rng, d[1], d[2], 0)
+			if j >= 2 {
+				narrow = made[T](rng, d[2], d[1], 0).T()
+			}
+			b := made[float32](rng, d[1], d[2], 0)
+			for r := range d[1] {
+				for q := range d[2] {
+					b.Data[r*b.RowStride+q*b.ColStride] = float32(fromElement(narrow.Data[r*narrow.RowStride+q*narrow.ColStride]))
+				}
+			}
+			o := &Options[float32]{Threads: 2, ColBias: made[float32](rng, 1, d[2], 0).Data}
+			want := naive(c, a, b, o)
+			MulWide(c, a, narrow, o)
+			agree(t, c, want)
+		}
+	}
+}
+
 func TestPacked(t *testing.T) {
 	types(t, testPacked[float32], testPacked[float64], testPacked[BF16], testPacked[F16])
 }
