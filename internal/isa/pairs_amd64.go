@@ -8,8 +8,8 @@ import "golang.org/x/sys/cpu"
 func BF16Pairs() bool { return AVX512() && cpu.X86.HasAVX512BF16 }
 
 // FastBF16Pairs reports whether they do so faster than they multiply two float32. Intel's processors
-// with AMX don't: of two VDPBF16PS they begin one in the time of eight VFMADD231PS, measured on Emerald
-// Rapids. A virtual machine may hide AMX, so that AVX512-FP16, which came with it, tells them.
+// with AMX don't: one VDPBF16PS takes as long as four VFMADD231PS, measured on Emerald Rapids. A virtual
+// machine may hide AMX, so that AVX512-FP16, which came with it, tells them.
 func FastBF16Pairs() bool { return BF16Pairs() && !slowPairs }
 
 var slowPairs = intelWithFP16()
