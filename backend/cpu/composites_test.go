@@ -49,6 +49,12 @@ func TestComposites(t *testing.T) {
 			return %a, %b, %c, %d, %e, _adaptive_mean_backward(%a, 1, 47), _adaptive_mean_backward(%b, 2, 47), _adaptive_mean_backward(%c, 1, 200),
 				_adaptive_mean_backward(%d, 1, 3), _adaptive_mean_backward(%x, 0, 1), _adaptive_mean_backward(slice(%x, 2, 0, 0), 1, 60)
 		}`, 1e-6, [][]float64{hashed(705), hashed(400), hashed(156)}},
+		{"pairs of rows", `program @p {
+			%x = parameter "x" : f32[70,5]
+			%y = parameter "y" : f64[9,33]
+			%z = parameter "z" : f32[1,4]
+			return _pair_distances(%x, 2), _pair_distances(%y, 1), _pair_distances(transpose(%y, 0, 1), inf), _pair_distances(%z, 2)
+		}`, 1e-6, [][]float64{hashed(350), hashed(297), hashed(4)}},
 		{"products of others", `program @p {
 			%x = parameter "x" : f32[3,11]
 			%y = parameter "y" : f64[2,8]

@@ -9,7 +9,8 @@ import (
 )
 
 func init() {
-	composites[aten.RowDistances], composites[aten.RowDifferences] = true, true
+	composites[aten.RowDistances], composites[aten.RowDifferences], composites[aten.PairDistances] = true, true, true
+	lowerings[aten.PairDistances] = singleOrDouble(pairDistances[float32], pairDistances[float64])
 	lowerings[aten.RowDistances] = singleOrDouble(rowDistances[float32], rowDistances[float64])
 	lowerings[aten.RowDifferences] = singleOrDouble(rowDifferences[float32], rowDifferences[float64])
 }
@@ -23,9 +24,8 @@ const (
 
 // panelsOf emits the packing of matrices of n columns and the given depth, [batch, n, depth] or with
 // across [batch, depth, n], and returns them with the elements of one and its number of panels.
-func panelsOf[T distance.Float](c *call, v plan.Value, n, depth int, across bool) (packed operand, size, panels int) {
+func panelsOf[T distance.Float](c *call, v plan.Value, batch, n, depth int, across bool) (packed operand, size, panels int) {
 	x := c.dense(v)
-	batch := v.Shape.Dim(0)
 	size, panels = distance.PackedLen[T](n, depth), ceilDiv(n, distance.Panel[T]())
 	packed = c.l.bytesTemp(sizeOf[T](), batch*size)
 	step, depthStep := depth, 1
@@ -56,18 +56,34 @@ func (c *call) emitTiles(batch, panels, rows int, cost float64, out operand, rea
 	})
 }
 
+// norm returns that of p, which is 1, 2 or infinity.
+func (c *call) norm() distance.Norm {
+	switch p, _ := c.OptFloat("p"); {
+	case p == 1:
+		return distance.Manhattan
+	case math.IsInf(p, 1):
+		return distance.Greatest
+	}
+	return distance.Euclidean
+}
+
+// pairDistances is rowDistances of each row and those after it.
+func pairDistances[T distance.Float](c *call) {
+	n, k := c.Operands[0].Shape.Dim(0), c.Operands[0].Shape.Dim(1)
+	norm, x := c.norm(), c.dense(c.Operands[0])
+	cols, _, panels := panelsOf[T](c, c.Operands[0], 1, n, k, false)
+	out, m := c.result(), c.l.mem
+	cost := distanceCost * float64(distance.Panel[T]()*k) / 2
+	c.emitTiles(1, panels, n, cost, out, []operand{x, cols}, func(w *worker, _, panel, lo, hi int) {
+		distance.Pairs(norm, elements[T](m, out), elements[T](m, x), elements[T](m, cols), scratchOf[T](w, distance.Room), n, k, panel, lo, hi)
+	})
+}
+
 func rowDistances[T distance.Float](c *call) {
 	x, y := c.Operands[0].Shape, c.Operands[1].Shape
 	batch, n, k, rows := x.Dim(0), x.Dim(1), x.Dim(2), y.Dim(1)
-	norm := distance.Euclidean
-	switch p, _ := c.OptFloat("p"); {
-	case p == 1:
-		norm = distance.Manhattan
-	case math.IsInf(p, 1):
-		norm = distance.Greatest
-	}
-	left := c.dense(c.Operands[0])
-	cols, size, panels := panelsOf[T](c, c.Operands[1], rows, k, false)
+	norm, left := c.norm(), c.dense(c.Operands[0])
+	cols, size, panels := panelsOf[T](c, c.Operands[1], batch, rows, k, false)
 	out, m := c.result(), c.l.mem
 	cost := distanceCost * float64(distance.Panel[T]()*k)
 	c.emitTiles(batch, panels, n, cost, out, []operand{left, cols}, func(w *worker, i, panel, lo, hi int) {
@@ -80,8 +96,8 @@ func rowDifferences[T distance.Float](c *call) {
 	x, y := c.Operands[1].Shape, c.Operands[2].Shape
 	batch, n, k, rows := x.Dim(0), x.Dim(1), x.Dim(2), y.Dim(1)
 	weights := c.dense(c.Operands[0])
-	left, leftSize, panels := panelsOf[T](c, c.Operands[1], k, n, true)
-	right, rightSize, _ := panelsOf[T](c, c.Operands[2], k, rows, true)
+	left, leftSize, panels := panelsOf[T](c, c.Operands[1], batch, k, n, true)
+	right, rightSize, _ := panelsOf[T](c, c.Operands[2], batch, k, rows, true)
 	out, m, signs := c.result(), c.l.mem, c.Bool("signs")
 	cost := distanceCost * float64(distance.Panel[T]()*rows)
 	c.emitTiles(batch, panels, n, cost, out, []operand{weights, left, right}, func(w *worker, i, panel, lo, hi int) {

@@ -45,6 +45,7 @@ var (
 	Col2im                = op("col2im")
 	EmbeddingBag          = op("_embedding_bag")
 	RowDistances          = op("_row_distances")
+	PairDistances         = op("_pair_distances")
 	RowDifferences        = op("_row_differences")
 	TakeElements          = op("_take_elements")
 	SamplePixels          = op("_sample_pixels")

@@ -40,6 +40,16 @@ func init() {
 			return []Value{b.rowDistances(a.In[0], a.In[1], p)}
 		},
 	})
+	register("_pair_distances(Tensor x, float p) -> Tensor", Spec{
+		Doc:      "The p-norms of the differences of each row of x [n, k] and each after it, [n·(n-1)/2]; p is 1, 2 or infinity. f32 or f64.",
+		Category: Neural, Unlisted: true, Decompose: func(b *Builder, a Args) []Value {
+			if p := a.float("p"); !plainNorm(p) {
+				a.Fail(ErrArg, "p must be 1, 2 or infinity, got %v", p)
+			}
+			_, norm, places := rowPairs(b, a, a.In[0])
+			return []Value{b.IndexSelect(b.flatten(norm), 0, places)}
+		},
+	})
 	register("_row_differences(Tensor weights, Tensor x, Tensor y, bool signs) -> Tensor", Spec{
 		Doc:      "The sums over the rows of y [b, m, k] of weights [b, n, m] times the differences of each row of x [b, n, k] and them, or times the differences' signs, [b, n, k]. f32 or f64.",
 		Category: Neural, Unlisted: true, Decompose: func(b *Builder, a Args) []Value {
@@ -276,6 +286,9 @@ func pdist(b *Builder, a Args) []Value {
 		}
 		return []Value{b.Cast(b.Cat(parts, 0), x.DType())}
 	}
+	if p := distanceExponent(a); x.DType().IsFloat() && x.Rank() == 2 && plainNorm(p) {
+		return []Value{b.Cast(b.callNamed("_pair_distances", []any{b.widen(x), p}), x.DType())}
+	}
 	_, norm, places := rowPairs(b, a, x)
 	return []Value{b.Cast(b.IndexSelect(b.flatten(norm), 0, places), x.DType())}
 }
@@ -287,10 +300,21 @@ func pdistGradient(b *Builder, a Args, g, x Value) Value {
 		a.Fail(ErrShape, "the gradient %v is not that of the distances of %v", g.Shape(), x.Shape())
 	}
 	n, d := x.Dim(0), wide.DType()
-	each := b.Reshape(b.Scatter(b.Full([]int{n * n}, 0, d), 0, places, b.Cast(g, d)), n, n)
-	rows, cols := b.rowsAndColumns(n, n)
-	norm = b.Where(b.eq(rows, cols), b.Const(0, d), norm) // the difference of infinities is NaN
 	one := func(v Value) Value { return b.Unsqueeze(v, 0) }
-	sum := b.distanceSlopes(one(b.Add(each, b.Transpose(each, 0, 1))), one(norm), one(wide), one(wide), distanceExponent(a))
+	both := func(v Value) Value {
+		each := b.Reshape(b.Scatter(b.Full([]int{n * n}, 0, d), 0, places, v), n, n)
+		return one(b.Add(each, b.Transpose(each, 0, 1)))
+	}
+	var sum Value
+	g = b.Cast(g, d)
+	switch p := distanceExponent(a); {
+	case p == 2 && !fewLongRows(one(x), one(x)): // without the norms of a matrix, each of which is there twice
+		pair := b.callNamed("_pair_distances", []any{wide, p})
+		sum = b.callNamed("_row_differences", []any{both(b.Where(b.eq(pair, b.Const(0, d)), b.Const(0, d), b.Div(g, pair))), one(wide), one(wide), false})
+	default:
+		rows, cols := b.rowsAndColumns(n, n)
+		norm = b.Where(b.eq(rows, cols), b.Const(0, d), norm) // the difference of infinities is NaN
+		sum = b.distanceSlopes(both(g), one(norm), one(wide), one(wide), p)
+	}
 	return b.Cast(b.Reshape(sum, x.Shape().Dims()...), x.DType())
 }

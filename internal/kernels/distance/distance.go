@@ -62,20 +62,45 @@ const Room = normRows * maxWidth
 // [n, depth], and columns of y, which is packed.
 func Distances[T Float](norm Norm, dst, x, y, room []T, m, depth, panel, lo, hi int) {
 	k := best[T]()
-	t := &k.norms[norm]
-	from := func(row int) []T { return x[row*depth:] }
 	k.tiles(dst, room, m, panel, lo, hi, normRows, func(to []T, step, row, rows int) {
-		if depth == 0 {
-			k.clear(to, step, rows)
-			return
-		}
-		f := t.one
-		if rows > 1 {
-			f = t.many
-		}
-		_ = from(row)[rows*depth-1]
-		f(&to[0], &from(row)[0], &y[panel*k.width*depth:][:k.width*depth][0], step*sizeOf[T](), depth*sizeOf[T](), depth)
+		k.norm(norm, to, step, x[row*depth:][:rows*depth], y[panel*k.width*depth:][:k.width*depth], rows, depth)
 	})
+}
+
+// norm computes a tile of norms of normRows rows of x or of one, and a panel y.
+func (k *kernels[T]) norm(norm Norm, to []T, step int, x, y []T, rows, depth int) {
+	if depth == 0 {
+		k.clear(to, step, rows)
+		return
+	}
+	f := k.norms[norm].one
+	if rows > 1 {
+		f = k.norms[norm].many
+	}
+	f(&to[0], &x[0], &y[0], step*sizeOf[T](), depth*sizeOf[T](), depth)
+}
+
+// Pairs sets what rows lo..hi-1 of x, [n, depth], and a panel of those after each have in dst to the norms of their
+// differences: dst has the rows after row 0, those after row 1, …. y is x as it is packed.
+func Pairs[T Float](norm Norm, dst, x, y, room []T, n, depth, panel, lo, hi int) {
+	k := best[T]()
+	first := panel * k.width
+	end := min(first+k.width, n)
+	y = y[panel*k.width*depth:][:k.width*depth]
+	for row := lo; row < min(hi, end-1); {
+		rows := 1
+		if row+normRows <= hi {
+			rows = normRows
+		}
+		k.norm(norm, room, k.width, x[row*depth:][:rows*depth], y, rows, depth)
+		for i := range rows {
+			r := row + i
+			if from := max(first, r+1); from < end {
+				copy(dst[r*(2*n-r-1)/2+from-r-1:], room[i*k.width:][from-first:end-first])
+			}
+		}
+		row += rows
+	}
 }
 
 // normRows is the rows of a tile of norms.

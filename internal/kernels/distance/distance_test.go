@@ -118,3 +118,38 @@ func agree[T Float](t *testing.T, what string, got T, want float64) {
 		t.Fatalf("%s is %v, want %v", what, g, want)
 	}
 }
+
+// TestPairs holds the norms of rows and those after them to be Distances' bits.
+func TestPairs(t *testing.T) {
+	kinds(t, func(k *kernels[float32]) { best32 = k }, testPairs[float32])
+	kinds(t, func(k *kernels[float64]) { best64 = k }, testPairs[float64])
+}
+
+func testPairs[T Float](t *testing.T) {
+	rng, room := rand.New(rand.NewPCG(3, 4)), guarded.Slice[T](Room)
+	for _, d := range [][2]int{{0, 3}, {1, 3}, {2, 1}, {5, 0}, {17, 9}, {33, 64}, {70, 5}, {101, 3}} {
+		n, depth := d[0], d[1]
+		x := numbers[T](rng, n*depth)
+		cols, panels := packed(x, n, depth, depth, 1), (n+Panel[T]()-1)/Panel[T]()
+		all, got := guarded.Slice[T](n*n), guarded.Slice[T](n*(n-1)/2)
+		for norm := range Norm(3) {
+			for i := range got {
+				got[i] = -1
+			}
+			for p := range panels {
+				Distances(norm, all, x, cols, room, n, depth, p, 0, n)
+				Pairs(norm, got, x, cols, room, n, depth, p, n/3, n)
+				Pairs(norm, got, x, cols, room, n, depth, p, 0, n/3)
+			}
+			at := 0
+			for i := range n {
+				for j := i + 1; j < n; j++ {
+					if v, want := got[at], all[i*n+j]; v != want && (v == v || want == want) {
+						t.Fatalf("%v norm %d: rows %d and %d: %v, want %v", d, norm, i, j, v, want)
+					}
+					at++
+				}
+			}
+		}
+	}
+}
