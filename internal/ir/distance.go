@@ -34,20 +34,17 @@ func init() {
 		Category: Neural, Unlisted: true, Decompose: func(b *Builder, a Args) []Value {
 			p := a.float("p")
 			requireRows(a, a.In[0], a.In[1])
-			if !plainNorm(p) {
-				a.Fail(ErrArg, "p must be 1, 2 or infinity, got %v", p)
-			}
+			requirePlainNorm(a, p)
 			return []Value{b.rowDistances(a.In[0], a.In[1], p)}
 		},
 	})
 	register("_pair_distances(Tensor x, float p) -> Tensor", Spec{
 		Doc:      "The p-norms of the differences of each row of x [n, k] and each after it, [n·(n-1)/2]; p is 1, 2 or infinity. f32 or f64.",
 		Category: Neural, Unlisted: true, Decompose: func(b *Builder, a Args) []Value {
-			if p := a.float("p"); !plainNorm(p) {
-				a.Fail(ErrArg, "p must be 1, 2 or infinity, got %v", p)
-			}
-			_, norm, places := rowPairs(b, a, a.In[0])
-			return []Value{b.IndexSelect(b.flatten(norm), 0, places)}
+			p := a.float("p")
+			requireFloatMatrix(a, a.In[0])
+			requirePlainNorm(a, p)
+			return []Value{b.pairNorms(a.In[0], p)}
 		},
 	})
 	register("_row_differences(Tensor weights, Tensor x, Tensor y, bool signs) -> Tensor", Spec{
@@ -104,6 +101,12 @@ func requireDistances(b *Builder, a Args, x, y Value) {
 
 // plainNorm reports whether _row_distances has a norm.
 func plainNorm(p float64) bool { return p == 1 || p == 2 || math.IsInf(p, 1) }
+
+func requirePlainNorm(a Args, p float64) {
+	if !plainNorm(p) {
+		a.Fail(ErrArg, "p must be 1, 2 or infinity, got %v", p)
+	}
+}
 
 // matricesOf returns x [*, n, k] and y [*, m, k] with one batch dimension, and the batch.
 func (b *Builder) matricesOf(x, y Value) (xs, ys Value, batch []int) {
@@ -263,58 +266,66 @@ func cdistGradient(b *Builder, a Args, g, norm, x, y Value) Value {
 	return b.Cast(b.sumTo(sum, x.Shape().WithDType(sum.DType())), x.DType())
 }
 
-// rowPairs returns the distances of all rows of x, [n, n], and the places of those of each pair of rows,
-// first and second, in it.
-func rowPairs(b *Builder, a Args, x Value) (wide, norm, places Value) {
+// requireFloatMatrix fails unless self is one.
+func requireFloatMatrix(a Args, x Value) {
 	if !x.DType().IsFloat() || x.Rank() != 2 {
 		a.Fail(ErrShape, "self must be a floating matrix, got %v", x.Shape())
 	}
-	n := x.Dim(0)
+}
+
+// pairPlaces returns the places of each pair of n rows, first and second, in [n, n].
+func (b *Builder) pairPlaces(n int) Value {
 	at := b.callNamed("triu_indices", []any{n, n, 1})
 	row, col := b.flatten(b.Slice(at, 0, 0, 1, 1)), b.flatten(b.Slice(at, 0, 1, 2, 1))
-	wide = b.widen(x)
-	return wide, b.norms(x, x, distanceExponent(a)), b.Add(b.Mul(row, b.Const(n, I64)), col)
+	return b.Add(b.Mul(row, b.Const(n, I64)), col)
+}
+
+// pairNorms is the norms of each pair of rows of x as those of all rows with all.
+func (b *Builder) pairNorms(x Value, p float64) Value {
+	return b.IndexSelect(b.flatten(b.norms(x, x, p)), 0, b.pairPlaces(x.Dim(0)))
 }
 
 func pdist(b *Builder, a Args) []Value {
 	x := a.Tensor("self")
-	if x.DType().IsFloat() && x.Rank() == 2 && x.Dim(0) > 1 && fewLongRows(b.Unsqueeze(x, 0), b.Unsqueeze(x, 0)) {
-		wide, p := b.widen(x), distanceExponent(a)
+	requireFloatMatrix(a, x)
+	wide, n, p := b.widen(x), x.Dim(0), distanceExponent(a)
+	var pairs Value
+	switch rows := b.Unsqueeze(wide, 0); {
+	case n > 1 && fewLongRows(rows, rows):
 		var parts []Value
-		for i := range x.Dim(0) - 1 {
-			parts = append(parts, b.normsAlong(b.Sub(b.Slice(wide, 0, i, i+1, 1), b.Slice(wide, 0, i+1, x.Dim(0), 1)), p, 1))
+		for i := range n - 1 {
+			parts = append(parts, b.normsAlong(b.Sub(b.Slice(wide, 0, i, i+1, 1), b.Slice(wide, 0, i+1, n, 1)), p, 1))
 		}
-		return []Value{b.Cast(b.Cat(parts, 0), x.DType())}
+		pairs = b.Cat(parts, 0)
+	case plainNorm(p):
+		pairs = b.callNamed("_pair_distances", []any{wide, p})
+	default:
+		pairs = b.pairNorms(wide, p)
 	}
-	if p := distanceExponent(a); x.DType().IsFloat() && x.Rank() == 2 && plainNorm(p) {
-		return []Value{b.Cast(b.callNamed("_pair_distances", []any{b.widen(x), p}), x.DType())}
-	}
-	_, norm, places := rowPairs(b, a, x)
-	return []Value{b.Cast(b.IndexSelect(b.flatten(norm), 0, places), x.DType())}
+	return []Value{b.Cast(pairs, x.DType())}
 }
 
 // pdistGradient gives both rows of a pair its cotangent, and a row with itself none.
 func pdistGradient(b *Builder, a Args, g, x Value) Value {
-	wide, norm, places := rowPairs(b, a, x)
+	requireFloatMatrix(a, x)
+	wide, places := b.widen(x), b.pairPlaces(x.Dim(0))
 	if g.Rank() != 1 || g.Dim(0) != places.Dim(0) {
 		a.Fail(ErrShape, "the gradient %v is not that of the distances of %v", g.Shape(), x.Shape())
 	}
 	n, d := x.Dim(0), wide.DType()
-	one := func(v Value) Value { return b.Unsqueeze(v, 0) }
+	zero, all, p := b.Const(0, d), b.Unsqueeze(wide, 0), distanceExponent(a)
 	both := func(v Value) Value {
 		each := b.Reshape(b.Scatter(b.Full([]int{n * n}, 0, d), 0, places, v), n, n)
-		return one(b.Add(each, b.Transpose(each, 0, 1)))
+		return b.Unsqueeze(b.Add(each, b.Transpose(each, 0, 1)), 0)
 	}
 	var sum Value
-	g = b.Cast(g, d)
-	switch p := distanceExponent(a); {
-	case p == 2 && !fewLongRows(one(x), one(x)): // without the norms of a matrix, each of which is there twice
-		pair := b.callNamed("_pair_distances", []any{wide, p})
-		sum = b.callNamed("_row_differences", []any{both(b.Where(b.eq(pair, b.Const(0, d)), b.Const(0, d), b.Div(g, pair))), one(wide), one(wide), false})
-	default:
+	if g = b.Cast(g, d); p == 2 && !fewLongRows(all, all) { // without a matrix of norms, in which each is twice
+		norm := b.callNamed("_pair_distances", []any{wide, p})
+		sum = b.callNamed("_row_differences", []any{both(b.Where(b.eq(norm, zero), zero, b.Div(g, norm))), all, all, false})
+	} else {
 		rows, cols := b.rowsAndColumns(n, n)
-		norm = b.Where(b.eq(rows, cols), b.Const(0, d), norm) // the difference of infinities is NaN
-		sum = b.distanceSlopes(both(g), one(norm), one(wide), one(wide), p)
+		norm := b.Where(b.eq(rows, cols), zero, b.norms(wide, wide, p)) // the difference of infinities is NaN
+		sum = b.distanceSlopes(both(g), b.Unsqueeze(norm, 0), all, all, p)
 	}
 	return b.Cast(b.Reshape(sum, x.Shape().Dims()...), x.DType())
 }

@@ -98,9 +98,7 @@ func (b *Builder) exclusiveCumprod(x Value, dim int) Value {
 // productsOfOthers multiplies the products of the elements before and after each one.
 func productsOfOthers(b *Builder, a Args) []Value {
 	x := a.In[0]
-	if x.Rank() != 2 || !x.DType().IsFloat() {
-		a.Fail(ErrShape, "self must be a floating matrix, got %v", x.Shape())
-	}
+	requireFloatMatrix(a, x)
 	before := b.exclusiveCumprod(x, 1)
 	after := b.Flip(b.exclusiveCumprod(b.Flip(x, 1), 1), 1)
 	return []Value{b.Mul(before, after)}
