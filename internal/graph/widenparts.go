@@ -1,8 +1,6 @@
 package graph
 
 import (
-	"slices"
-
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
 )
@@ -12,28 +10,36 @@ import (
 // are none.
 func widenParts(p *Program) *Program {
 	w := widening{p: p}
-	casts, users := map[ID]*Instr{}, make([][]*Instr, len(p.Shapes))
+	casts, parts := map[ID]*Instr{}, map[ID]bool{}
 	for i := range p.Instrs {
 		in := &p.Instrs[i]
 		if w.widens(in) {
 			casts[in.Out] = in
-		}
-		for _, id := range in.Args {
-			users[id] = append(users[id], in)
-		}
-	}
-	part := func(in *Instr) bool {
-		return in.Op == aten.Slice && casts[in.Args[0]] != nil && !slices.Contains(p.Returns, in.Out) &&
-			!slices.ContainsFunc(users[in.Out], func(user *Instr) bool { return !w.inKernel(user, in.Out) })
-	}
-	parts := map[ID]bool{}
-	for i := range p.Instrs {
-		if in := &p.Instrs[i]; part(in) {
+		} else if in.Op == aten.Slice && casts[in.Args[0]] != nil {
 			parts[in.Out] = true
+		}
+	}
+	whole := map[ID]bool{} // casts that something else than parts uses
+	for _, id := range p.Returns {
+		delete(parts, id)
+		whole[id] = true
+	}
+	for i := 0; i < len(p.Instrs) && len(parts) > 0; i++ {
+		for _, id := range p.Instrs[i].Args {
+			if parts[id] && !w.inKernel(&p.Instrs[i], id) {
+				delete(parts, id)
+			}
 		}
 	}
 	if len(parts) == 0 {
 		return p
+	}
+	for i := range p.Instrs {
+		if in := &p.Instrs[i]; !parts[in.Out] {
+			for _, id := range in.Args {
+				whole[id] = true
+			}
+		}
 	}
 	out := newWriter(p, len(parts))
 	for i := range p.Instrs {
@@ -46,9 +52,7 @@ func widenParts(p *Program) *Program {
 			out.to.Shapes[narrow] = ir.MakeShape(p.Shape(cast.Args[0]).DType(), dims...)
 			out.ids[in.Out] = out.append(cast, func(ID) ID { return narrow })
 			out.to.Shapes[out.ids[in.Out]] = p.Shape(in.Out)
-		case casts[in.Out] != nil && !slices.Contains(p.Returns, in.Out) && len(users[in.Out]) > 0 &&
-			!slices.ContainsFunc(users[in.Out], func(user *Instr) bool { return !parts[user.Out] }):
-			// Only slices use it.
+		case casts[in.Out] != nil && !whole[in.Out]: // only parts use it
 		default:
 			out.write(in, out.now)
 		}
