@@ -10,7 +10,6 @@ const (
 	dotCols   = 4
 	dotDepth  = 16 << 10 // elements of one pass
 	dotNarrow = 1 << 10  // the same of 16-bit elements, which are widened first
-	maxLanes  = 8
 	// dotSide is up to which rows or columns this pays, dotLeast from which depth.
 	dotSide  = 32
 	dotLeast = 48
@@ -23,7 +22,7 @@ type dotFunc[A Float] func(depth int, a *A, aRow int, b *A, bCol int, c *A, ldc 
 // dots is the loops for one element type, by rows.
 type dots[A Float] struct {
 	tiles []dotFunc[A]
-	// lanes is of what the depth must be a multiple, at most maxLanes; the rest is left to Go.
+	// lanes is of what the depth must be a multiple; the rest is left to Go.
 	lanes int
 }
 
@@ -139,10 +138,7 @@ func (s *state[A]) dotTile(w *scratch[A], r0, r1, j0, j1 int) {
 		xe := min(x+step, to)
 		for k0 := 0; k0 < s.k; k0 += s.plan.depth {
 			depth := min(s.plan.depth, s.k-k0)
-			flags := 0
-			if k0 > 0 || s.plan.adds(s.post.beta != 0) {
-				flags = flagAdd
-			}
+			flags := s.dotFlags(k0)
 			if s.m > s.n {
 				a := s.long(w, &s.a, x, xe, k0, depth)
 				for j := j0; j < j1; j += dotCols {
@@ -164,16 +160,21 @@ func (s *state[A]) dotTile(w *scratch[A], r0, r1, j0, j1 int) {
 
 // dotColumns computes rows of whole tiles of columns, and returns how many columns these are.
 func (s *state[A]) dotColumns(w *scratch[A], out []A, ldc, r0, rows, j0, j1 int) int {
-	flags, whole := 0, (j1-j0)/dotCols*dotCols
-	if s.plan.adds(s.post.beta != 0) {
-		flags = flagAdd
-	}
+	flags, whole := s.dotFlags(0), (j1-j0)/dotCols*dotCols
 	bt := s.b.transposed()
 	f, a, b := s.kernel.dots.tiles[rows], s.short(&s.a, r0, 0), s.long(w, &bt, j0, j1, 0, s.k)
 	for j := 0; j < whole; j += dotCols {
 		f(s.k, a.first, a.stride, b.at(j), b.stride, &out[j], ldc, s.alpha, flags)
 	}
 	return whole
+}
+
+// dotFlags returns the flags of a pass from depth k0 on.
+func (s *state[A]) dotFlags(k0 int) int {
+	if k0 > 0 || s.plan.adds(s.post.beta != 0) {
+		return flagAdd
+	}
+	return 0
 }
 
 // dot computes one tile. Before the columns of b there are back more in memory.
@@ -186,7 +187,7 @@ func (s *state[A]) dot(w *scratch[A], a, b rows[A], c []A, ldc, rows, cols, back
 		s.dotEdge(w, f, a, b, c, ldc, rows, cols, back, whole, flags)
 	}
 	if whole < depth {
-		s.dotRest(a, b, c, ldc, rows, cols, whole, depth)
+		s.dotRest(w, a, b, c, ldc, rows, cols, whole, depth)
 	}
 }
 
@@ -213,19 +214,19 @@ func (s *state[A]) dotEdge(w *scratch[A], f dotFunc[A], a, b rows[A], c []A, ldc
 }
 
 // dotRest adds the depth that the loops leave over.
-func (s *state[A]) dotRest(a, b rows[A], c []A, ldc, rows, cols, k0, k1 int) {
+func (s *state[A]) dotRest(w *scratch[A], a, b rows[A], c []A, ldc, rows, cols, k0, k1 int) {
 	for i := range rows {
 		x := unsafe.Slice(a.at(i), k1)[k0:]
 		for j := range cols {
-			var sum A
 			var y []A
 			if s.kernel.stored == wide {
 				y = unsafe.Slice(b.at(j), k1)[k0:]
-			} else {
-				var few [maxLanes]A
-				y = few[:k1-k0]
+			} else { // which are not in w.wide
+				w.wide = grown(w.wide, k1-k0)
+				y = w.wide
 				widen(s.kernel.stored, y, unsafe.Add(unsafe.Pointer(b.at(j)), 2*k0), 1)
 			}
+			var sum A
 			for p, v := range x {
 				sum += v * y[p]
 			}

@@ -14,6 +14,3 @@ var neonF32 = &kernel[float32]{
 		nil, tile1x8F32NEON, tile2x8F32NEON, tile3x8F32NEON, tile4x8F32NEON, tile5x8F32NEON, tile6x8F32NEON, tile7x8F32NEON, tile8x8F32NEON,
 	}},
 }
-
-// vectorPairs returns no kernel: these processors multiply no pairs of bfloat16.
-func vectorPairs() *kernel[float32] { return nil }

@@ -4,6 +4,3 @@ package gemm
 
 // nativeKernels returns no inner loops: there are none for this processor.
 func nativeKernels[A Float]() []*kernel[A] { return nil }
-
-// vectorPairs returns no kernel: these processors multiply no pairs of bfloat16.
-func vectorPairs() *kernel[float32] { return nil }
