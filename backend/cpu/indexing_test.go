@@ -66,7 +66,8 @@ func TestAddsRowsOfBools(t *testing.T) {
 	}
 }
 
-// TestTakesFromTheEnd selects by an index that counts from both ends, which takes no memory where it is of i64.
+// TestTakesFromTheEnd selects by an index that counts from both ends, which takes no memory where it is of i64, nor do the
+// elements of a matrix that is transposed.
 func TestTakesFromTheEnd(t *testing.T) {
 	index := make([]float64, 60)
 	for i := range index {
@@ -75,7 +76,7 @@ func TestTakesFromTheEnd(t *testing.T) {
 	for _, d := range []string{"bool", "bf16", "f32", "f64"} {
 		text := `program @p { %x = parameter "x" : ` + d + `[3,50]
 			%i = parameter "i" : i64[20,3]
-			return take(%x, %i) }`
+			return take(%x, %i), take(transpose(%x, 0, 1), %i) }`
 		p, _ := graph.Optimize(program(t, text), graph.Options{Supports: New().Supports})
 		m, err := compile(New(), p, backend.CompileOptions{})
 		if err != nil {

@@ -179,8 +179,8 @@ func lowerBy(b *plan.Builder, t tuning, e *journal, o backend.CompileOptions, st
 func (*lowering) Brief(op ir.Op) bool { return op == aten.MatMul }
 
 // Lower emits the steps of an instruction that is not pointwise. A pad puts its
-// value into the result before its operand is computed there, and index_select need not have its own in
-// order.
+// value into the result before its operand is computed there, and index_select and take need not have their own
+// in order.
 func (l *lowering) Lower(pc *plan.Call) {
 	f := lowerings[pc.Instr.Op]
 	if pc.Spec.Category == ir.Collective {
@@ -190,7 +190,7 @@ func (l *lowering) Lower(pc *plan.Call) {
 		panic(backend.ErrUnsupported)
 	}
 	switch pc.Instr.Op {
-	case aten.Cat, aten.ConstantPadNd, aten.IndexSelect, aten.IndexAdd, aten.ScatterReduce:
+	case aten.Cat, aten.ConstantPadNd, aten.IndexSelect, aten.TakeElements, aten.IndexAdd, aten.ScatterReduce:
 	default:
 		pc.Compute()
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/longtest"
@@ -262,6 +263,20 @@ func TestRules(t *testing.T) {
 		if !tried[r.Name] {
 			t.Errorf("rule %s has no case", r.Name)
 		}
+	}
+}
+
+// TestSelectsBeforeWidening selects elements by a composite that the backend takes whole.
+func TestSelectsBeforeWidening(t *testing.T) {
+	p, err := graph.Parse(`program @t { %x = parameter "x" : bf16[6]
+	%i = parameter "i" : i64[2]
+	return take(cast(%x, f32), %i) }`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _ := graph.Optimize(p, graph.Options{Supports: func(op ir.Op) bool { return op == aten.TakeElements }})
+	if !strings.Contains(out.String(), "_take_elements(%x,") {
+		t.Errorf("all of the vector is widened:\n%s", out)
 	}
 }
 

@@ -262,7 +262,7 @@ func mergeCasts(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value
 // castSelected: what is selected from a widened tensor is selected first and widened then, so that no
 // more is read than that.
 func castSelected(b *ir.Builder, op ir.Op, attr string, in []ir.Value) ([]ir.Value, bool) {
-	if op != aten.Gather && op != aten.IndexSelect || in[0].Node.Op() != aten.Cast {
+	if op != aten.Gather && op != aten.IndexSelect && op != aten.TakeElements || in[0].Node.Op() != aten.Cast {
 		return nil, false
 	}
 	narrow := in[0].Node.Inputs()[0]

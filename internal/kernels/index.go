@@ -12,6 +12,14 @@ func checked(i int64, size int) int {
 	return int(i)
 }
 
+// fromEnd returns what an index that counts from the end, where it is negative, counts from the start.
+func fromEnd(i int64, size int) int64 {
+	if i < 0 {
+		i += int64(size)
+	}
+	return i
+}
+
 // Lines is the geometry of gather and scatter. For each element of an index tensor, in row-major
 // order, it gives the position in the indexed tensor where the line that the element indexes
 // begins.
@@ -343,8 +351,8 @@ func IndexSelect[T strided.Bits](dst, x []T, index []int64, size, inner, lo, hi 
 func SelectElements[T strided.Bits](dst, x []T, index []int64, v *strided.View, wraps bool) {
 	n, cols := v.Dims[0]*v.Dims[1], v.Dims[1]
 	for j, ix := range index {
-		if wraps && ix < 0 {
-			ix += int64(n)
+		if wraps {
+			ix = fromEnd(ix, n)
 		}
 		p := checked(ix, n)
 		row := p / cols

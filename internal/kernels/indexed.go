@@ -69,11 +69,7 @@ func TakeWrapped[T strided.Bits](dst, row []T, index []int64) {
 		i = through(indexed.takeWrapped[size], dst, row, index, len(row), false)
 	}
 	for ; i < len(index); i++ {
-		p := index[i]
-		if p < 0 {
-			p += int64(len(row))
-		}
-		dst[i] = row[checked(p, len(row))]
+		dst[i] = row[checked(fromEnd(index[i], len(row)), len(row))]
 	}
 }
 
