@@ -68,14 +68,15 @@ func (s *smallBatch[T]) multiply(lo, hi int) {
 	room := scratchOf[T](w, s.Room())
 	size := s.m * s.n
 	var b []T
+	var step int
 	for i := lo; i < hi; i++ {
 		if i == lo || s.right.begin[i] != s.right.begin[i-1] {
-			b = s.Right(s.right.data[s.right.begin[i]:], room)
+			b, step = s.Right(s.right.data[s.right.begin[i]:], room)
 		}
-		c := s.dst[i*size : (i+1)*size]
-		s.Mul(c, s.left.data[s.left.begin[i]:], b)
+		c := s.dst[i*size : hi*size] // what follows is computed later
+		s.Mul(c, s.left.data[s.left.begin[i]:], b, step, room)
 		if s.adds {
-			s.add.to(c, i, s.m, s.n)
+			s.add.to(c[:size], i, s.m, s.n)
 		}
 	}
 	workers.Put(w)

@@ -22,6 +22,8 @@ type dotFunc[A Float] func(depth int, a *A, aRow int, b *A, bCol int, c *A, ldc 
 // dots is the loops for one element type, by rows.
 type dots[A Float] struct {
 	tiles []dotFunc[A]
+	// single is for one row and one column; nil if there is no better one than four times the same column.
+	single dotFunc[A]
 	// lanes is of what the depth must be a multiple; the rest is left to Go.
 	lanes int
 }
@@ -192,9 +194,15 @@ func (s *state[A]) dot(w *scratch[A], a, b rows[A], c []A, ldc, rows, cols, back
 }
 
 // dotEdge computes fewer than four columns: with those before them again, of
-// which there are back, or else each of them four times over.
+// which there are back, or else each of them by itself.
 func (s *state[A]) dotEdge(w *scratch[A], f dotFunc[A], a, b rows[A], c []A, ldc, rows, cols, back, depth, flags int) {
 	calls, step, skip, start := 1, b.stride, dotCols-cols, cols-dotCols
+	if single := s.kernel.dots.single; back < skip && rows == 1 && single != nil {
+		for j := range cols {
+			single(depth, a.first, a.stride, b.at(j), step, &c[j], ldc, s.alpha, flags)
+		}
+		return
+	}
 	if back < skip {
 		calls, step, skip, start = cols, 0, 0, 0
 	}

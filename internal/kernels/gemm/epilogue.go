@@ -130,7 +130,7 @@ func activate[A Float](act Activation, x []A) { vec.Apply(vec.Activation{Kind: a
 // are added to them: rows that are set all at once would be read from memory again.
 func (s *state[A]) biasRows(c []A, ldc, rows, j, cols int) {
 	bias := s.post.colBias[j : j+cols]
-	if f := s.kernel.copyRows; f != nil && cols <= s.kernel.nr {
+	if f := s.kernel.copyRows; f != nil && (cols == s.kernel.nr || cols < s.kernel.nr && s.kernel.masked) {
 		f(&c[0], ldc, &bias[0], 0, cols, rows)
 		return
 	}

@@ -15,12 +15,16 @@ type kernel[A Float] struct {
 	// broad computes tiles of few rows and twice as many columns, all of which
 	// exist; nil if there are none.
 	broad []tileFunc[A]
+	// streams is how many rows a big right operand that a few rows meet is read by, if fewer than streamDepth: as many as
+	// the processor follows by itself.
+	streams int
 	// panels does the same as tiles[0] for packed operands; nil if there is nothing
 	// better for them.
 	panels []panelFunc[A]
 	// copyRows and transpose pack a panel of n elements across and a depth of
 	// elements that are adjacent across, or along the depth; nil if there are no
-	// better ones than in Go.
+	// better ones than in Go. Unless masked, copyRows also writes between rows that
+	// are not all of a panel's width.
 	copyRows, transpose packFunc[A]
 	// copyPanels packs n elements that are adjacent across into panels that are
 	// panel elements apart; nil if there is no better one than in Go.

@@ -56,7 +56,7 @@ var avx512F32 = &kernel[float32]{
 	copyRows: copyRowsF32AVX512, transpose: transposeF32AVX512, copyPanels: copyPanelsF32AVX512,
 	narrow: [formats]*kernel[float32]{bf16: avx512BF16, binary: avx512F16},
 	broad:  []tileFunc[float32]{nil, tile1x64F32AVX512, tile2x64F32AVX512, tile3x64F32AVX512, tile4x64F32AVX512},
-	dots:   &dots[float32]{lanes: 1, tiles: []dotFunc[float32]{nil, dot1x4F32AVX512, dot2x4F32AVX512, dot3x4F32AVX512, dot4x4F32AVX512, dot5x4F32AVX512, dot6x4F32AVX512}},
+	dots:   &dots[float32]{lanes: 1, tiles: []dotFunc[float32]{nil, dot1x4F32AVX512, dot2x4F32AVX512, dot3x4F32AVX512, dot4x4F32AVX512, dot5x4F32AVX512, dot6x4F32AVX512}, single: dot1x1F32AVX512},
 	finish: finishF32AVX512,
 	times:  timesF32AVX512,
 }
@@ -107,15 +107,29 @@ var (
 	}
 )
 
-// avx2BF16 and avx2F16 are the same for avx2F32: they have dot products only.
+// avx2BF16 and avx2F16 are the same for avx2F32.
 var (
 	avx2BF16 = &kernel[float32]{
-		name: "avx2 bf16", stored: bf16,
-		dots: &dots[float32]{lanes: 8, tiles: []dotFunc[float32]{nil, dot1x4BF16F32AVX2, dot2x4BF16F32AVX2}},
+		name: "avx2 bf16", mr: 6, nr: 16, stored: bf16,
+		tiles: [2][]tileFunc[float32]{{
+			nil, tile1x16BF16F32AVX2, tile2x16BF16F32AVX2, tile3x16BF16F32AVX2, tile4x16BF16F32AVX2, tile5x16BF16F32AVX2, tile6x16BF16F32AVX2,
+		}},
+		transpose: transposeAVX2, copyRows: copyRowsAVX2,
+		broad: []tileFunc[float32]{nil, tile1x32BF16F32AVX2, tile2x32BF16F32AVX2, tile3x32BF16F32AVX2}, streams: avx2Streams,
+		dots:   &dots[float32]{lanes: 8, tiles: []dotFunc[float32]{nil, dot1x4BF16F32AVX2, dot2x4BF16F32AVX2}},
+		finish: finishF32AVX2,
+		times:  timesF32AVX2,
 	}
 	avx2F16 = &kernel[float32]{
-		name: "avx2 f16", stored: binary,
-		dots: &dots[float32]{lanes: 8, tiles: []dotFunc[float32]{nil, dot1x4F16F32AVX2, dot2x4F16F32AVX2}},
+		name: "avx2 f16", mr: 6, nr: 16, stored: binary,
+		tiles: [2][]tileFunc[float32]{{
+			nil, tile1x16F16F32AVX2, tile2x16F16F32AVX2, tile3x16F16F32AVX2, tile4x16F16F32AVX2, tile5x16F16F32AVX2, tile6x16F16F32AVX2,
+		}},
+		transpose: transposeAVX2, copyRows: copyRowsAVX2,
+		broad: []tileFunc[float32]{nil, tile1x32F16F32AVX2, tile2x32F16F32AVX2, tile3x32F16F32AVX2}, streams: avx2Streams,
+		dots:   &dots[float32]{lanes: 8, tiles: []dotFunc[float32]{nil, dot1x4F16F32AVX2, dot2x4F16F32AVX2}},
+		finish: finishF32AVX2,
+		times:  timesF32AVX2,
 	}
 )
 
@@ -134,21 +148,24 @@ var avx512F64 = &kernel[float64]{
 	},
 	copyRows: copyRowsF64AVX512, transpose: transposeF64AVX512, copyPanels: copyPanelsF64AVX512,
 	broad:  []tileFunc[float64]{nil, tile1x32F64AVX512, tile2x32F64AVX512, tile3x32F64AVX512, tile4x32F64AVX512},
-	dots:   &dots[float64]{lanes: 1, tiles: []dotFunc[float64]{nil, dot1x4F64AVX512, dot2x4F64AVX512, dot3x4F64AVX512, dot4x4F64AVX512, dot5x4F64AVX512, dot6x4F64AVX512}},
+	dots:   &dots[float64]{lanes: 1, tiles: []dotFunc[float64]{nil, dot1x4F64AVX512, dot2x4F64AVX512, dot3x4F64AVX512, dot4x4F64AVX512, dot5x4F64AVX512, dot6x4F64AVX512}, single: dot1x1F64AVX512},
 	finish: finishF64AVX512,
 	times:  timesF64AVX512,
 }
+
+// avx2Streams is from a Zen 2, where 32 rows take five times as long.
+const avx2Streams = 8
 
 var avx2F32 = &kernel[float32]{
 	name: "avx2", mr: 6, nr: 16, masked: false,
 	tiles: [2][]tileFunc[float32]{{
 		nil, tile1x16F32AVX2, tile2x16F32AVX2, tile3x16F32AVX2, tile4x16F32AVX2, tile5x16F32AVX2, tile6x16F32AVX2,
 	}},
-	transpose: func(dst *float32, width int, src *float32, stride, n, depth int) {
-		transposeWhole(transposeF32AVX2, 8, dst, width, src, stride, n, depth)
-	},
+	transpose: transposeAVX2, copyRows: copyRowsAVX2,
+	copyPanels: copyPanelsF32AVX2,
+	broad:      []tileFunc[float32]{nil, tile1x32F32AVX2, tile2x32F32AVX2, tile3x32F32AVX2}, streams: avx2Streams,
 	narrow: [formats]*kernel[float32]{bf16: avx2BF16, binary: avx2F16},
-	dots:   &dots[float32]{lanes: 8, tiles: []dotFunc[float32]{nil, dot1x4F32AVX2, dot2x4F32AVX2}},
+	dots:   &dots[float32]{lanes: 8, tiles: []dotFunc[float32]{nil, dot1x4F32AVX2, dot2x4F32AVX2}, single: dot1x1F32AVX2},
 	finish: finishF32AVX2,
 	times:  timesF32AVX2,
 }
@@ -161,9 +178,22 @@ var avx2F64 = &kernel[float64]{
 	transpose: func(dst *float64, width int, src *float64, stride, n, depth int) {
 		transposeWhole(transposeF64AVX2, 4, dst, width, src, stride, n, depth)
 	},
-	dots:   &dots[float64]{lanes: 4, tiles: []dotFunc[float64]{nil, dot1x4F64AVX2, dot2x4F64AVX2}},
+	copyRows: func(dst *float64, width int, src *float64, stride, n, depth int) {
+		copyVectors(copyRowF64AVX2, 4, dst, width, src, stride, n, depth)
+	},
+	copyPanels: copyPanelsF64AVX2,
+	broad:      []tileFunc[float64]{nil, tile1x16F64AVX2, tile2x16F64AVX2, tile3x16F64AVX2}, streams: avx2Streams,
+	dots:   &dots[float64]{lanes: 4, tiles: []dotFunc[float64]{nil, dot1x4F64AVX2, dot2x4F64AVX2}, single: dot1x1F64AVX2},
 	finish: finishF64AVX2,
 	times:  timesF64AVX2,
+}
+
+func transposeAVX2(dst *float32, width int, src *float32, stride, n, depth int) {
+	transposeWhole(transposeF32AVX2, 8, dst, width, src, stride, n, depth)
+}
+
+func copyRowsAVX2(dst *float32, width int, src *float32, stride, n, depth int) {
+	copyVectors(copyRowF32AVX2, 8, dst, width, src, stride, n, depth)
 }
 
 // transposeWhole gives whole blocks of depth to f and does the rest in Go.
@@ -178,4 +208,22 @@ func transposeWhole[A Float](f packFunc[A], block int, dst *A, width int, src *A
 	to := unsafe.Slice(dst, (depth-1)*width+n)
 	from := unsafe.Slice(src, (n-1)*stride+depth)
 	packStrided(to[whole*width:], width, from[whole:], stride, 1, n, depth-whole)
+}
+
+// copyVectors packs elements that are adjacent across with f, which writes rows of whole vectors. What these have too much
+// is overwritten by the rows after them, and by the vectors before, which come later; rows that have none after them are
+// copied in Go.
+func copyVectors[A Float](f packFunc[A], lanes int, dst *A, width int, src *A, stride, n, depth int) {
+	to := unsafe.Slice(dst, (depth-1)*width+n)
+	from := unsafe.Slice(src, (depth-1)*stride+n)
+	for x := (n - 1) / lanes * lanes; x >= 0; x -= lanes {
+		part := min(lanes, n-x)
+		whole := max(0, depth-ceil(max(0, x+lanes-n), width))
+		if whole > 0 {
+			f(&to[x], width, &from[x], stride, part, whole)
+		}
+		if whole < depth {
+			packStrided(to[whole*width+x:], width, from[whole*stride+x:], 1, stride, part, depth-whole)
+		}
+	}
 }

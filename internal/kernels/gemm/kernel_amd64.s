@@ -15852,6 +15852,102 @@ add:
 	VZEROUPPER
 	RET
 
+// func dot1x1F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·dot1x1F32AVX512(SB), NOSPLIT, $0-72
+	MOVQ   depth+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   b+24(FP), DX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	SUBQ   $0x00000080, AX
+	JL     rest
+
+whole:
+	VMOVUPS     (CX), Z8
+	VMOVUPS     (DX), Z9
+	VFMADD231PS Z8, Z9, Z0
+	VMOVUPS     64(CX), Z8
+	VMOVUPS     64(DX), Z9
+	VFMADD231PS Z8, Z9, Z1
+	VMOVUPS     128(CX), Z8
+	VMOVUPS     128(DX), Z9
+	VFMADD231PS Z8, Z9, Z2
+	VMOVUPS     192(CX), Z8
+	VMOVUPS     192(DX), Z9
+	VFMADD231PS Z8, Z9, Z3
+	VMOVUPS     256(CX), Z8
+	VMOVUPS     256(DX), Z9
+	VFMADD231PS Z8, Z9, Z4
+	VMOVUPS     320(CX), Z8
+	VMOVUPS     320(DX), Z9
+	VFMADD231PS Z8, Z9, Z5
+	VMOVUPS     384(CX), Z8
+	VMOVUPS     384(DX), Z9
+	VFMADD231PS Z8, Z9, Z6
+	VMOVUPS     448(CX), Z8
+	VMOVUPS     448(DX), Z9
+	VFMADD231PS Z8, Z9, Z7
+	ADDQ        $0x00000200, CX
+	ADDQ        $0x00000200, DX
+	SUBQ        $0x00000080, AX
+	JGE         whole
+
+rest:
+	ADDQ $0x00000070, AX
+	JL   tail
+
+vector:
+	VMOVUPS     (CX), Z8
+	VMOVUPS     (DX), Z9
+	VFMADD231PS Z8, Z9, Z0
+	ADDQ        $0x00000040, CX
+	ADDQ        $0x00000040, DX
+	SUBQ        $0x00000010, AX
+	JGE         vector
+
+tail:
+	ADDQ        $0x00000010, AX
+	JZ          done
+	MOVQ        $-1, BX
+	BZHIQ       AX, BX, BX
+	KMOVW       BX, K1
+	VMOVUPS.Z   (CX), K1, Z8
+	VMOVUPS.Z   (DX), K1, Z9
+	VFMADD231PS Z8, Z9, Z0
+
+done:
+	VADDPS        Z4, Z0, Z0
+	VADDPS        Z5, Z1, Z1
+	VADDPS        Z6, Z2, Z2
+	VADDPS        Z7, Z3, Z3
+	VADDPS        Z2, Z0, Z0
+	VADDPS        Z3, Z1, Z1
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X1, X0, X0
+	VHADDPS       X0, X0, X0
+	VHADDPS       X0, X0, X0
+	MOVQ          c+40(FP), AX
+	MOVQ          flags+64(FP), CX
+	VMULSS        alpha+56(FP), X0, X0
+	TESTQ         $0x00000001, CX
+	JZ            put
+	VADDSS        (AX), X0, X0
+
+put:
+	VMOVSS X0, (AX)
+	VZEROUPPER
+	RET
+
 // func copyRowsF32AVX512(dst *float32, width int, src *float32, stride int, n int, depth int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·copyRowsF32AVX512(SB), NOSPLIT, $0-48
@@ -32257,6 +32353,101 @@ add:
 	VZEROUPPER
 	RET
 
+// func dot1x1F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·dot1x1F64AVX512(SB), NOSPLIT, $0-72
+	MOVQ   depth+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   b+24(FP), DX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	SUBQ   $0x00000040, AX
+	JL     rest
+
+whole:
+	VMOVUPD     (CX), Z8
+	VMOVUPD     (DX), Z9
+	VFMADD231PD Z8, Z9, Z0
+	VMOVUPD     64(CX), Z8
+	VMOVUPD     64(DX), Z9
+	VFMADD231PD Z8, Z9, Z1
+	VMOVUPD     128(CX), Z8
+	VMOVUPD     128(DX), Z9
+	VFMADD231PD Z8, Z9, Z2
+	VMOVUPD     192(CX), Z8
+	VMOVUPD     192(DX), Z9
+	VFMADD231PD Z8, Z9, Z3
+	VMOVUPD     256(CX), Z8
+	VMOVUPD     256(DX), Z9
+	VFMADD231PD Z8, Z9, Z4
+	VMOVUPD     320(CX), Z8
+	VMOVUPD     320(DX), Z9
+	VFMADD231PD Z8, Z9, Z5
+	VMOVUPD     384(CX), Z8
+	VMOVUPD     384(DX), Z9
+	VFMADD231PD Z8, Z9, Z6
+	VMOVUPD     448(CX), Z8
+	VMOVUPD     448(DX), Z9
+	VFMADD231PD Z8, Z9, Z7
+	ADDQ        $0x00000200, CX
+	ADDQ        $0x00000200, DX
+	SUBQ        $0x00000040, AX
+	JGE         whole
+
+rest:
+	ADDQ $0x00000038, AX
+	JL   tail
+
+vector:
+	VMOVUPD     (CX), Z8
+	VMOVUPD     (DX), Z9
+	VFMADD231PD Z8, Z9, Z0
+	ADDQ        $0x00000040, CX
+	ADDQ        $0x00000040, DX
+	SUBQ        $0x00000008, AX
+	JGE         vector
+
+tail:
+	ADDQ        $0x00000008, AX
+	JZ          done
+	MOVQ        $-1, BX
+	BZHIQ       AX, BX, BX
+	KMOVW       BX, K1
+	VMOVUPD.Z   (CX), K1, Z8
+	VMOVUPD.Z   (DX), K1, Z9
+	VFMADD231PD Z8, Z9, Z0
+
+done:
+	VADDPD        Z4, Z0, Z0
+	VADDPD        Z5, Z1, Z1
+	VADDPD        Z6, Z2, Z2
+	VADDPD        Z7, Z3, Z3
+	VADDPD        Z2, Z0, Z0
+	VADDPD        Z3, Z1, Z1
+	VADDPD        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPD        Y0, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPD        X1, X0, X0
+	VHADDPD       X0, X0, X0
+	MOVQ          c+40(FP), AX
+	MOVQ          flags+64(FP), CX
+	VMULSD        alpha+56(FP), X0, X0
+	TESTQ         $0x00000001, CX
+	JZ            put
+	VADDSD        (AX), X0, X0
+
+put:
+	VMOVSD X0, (AX)
+	VZEROUPPER
+	RET
+
 // func copyRowsF64AVX512(dst *float64, width int, src *float64, stride int, n int, depth int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·copyRowsF64AVX512(SB), NOSPLIT, $0-48
@@ -32585,7 +32776,6 @@ TEXT ·tile1x16F32AVX2(SB), NOSPLIT, $0-104
 	JLE        begin
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
 	ADDQ       R8, R9
 
 begin:
@@ -32622,7 +32812,6 @@ deep:
 	VMOVUPS      (SI), Y2
 	PREFETCHT0   (SI)(BX*8)
 	VMOVUPS      32(SI), Y3
-	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y2, Y4, Y0
@@ -32637,7 +32826,6 @@ even:
 	VMOVUPS      (SI), Y2
 	PREFETCHT0   (SI)(BX*8)
 	VMOVUPS      32(SI), Y3
-	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y2, Y4, Y0
@@ -32648,7 +32836,6 @@ even:
 	VMOVUPS      (SI), Y2
 	PREFETCHT0   (SI)(BX*8)
 	VMOVUPS      32(SI), Y3
-	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y2, Y4, Y0
@@ -32710,10 +32897,8 @@ TEXT ·tile2x16F32AVX2(SB), NOSPLIT, $0-104
 	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
 
 begin:
@@ -32753,7 +32938,6 @@ deep:
 	VMOVUPS      (DI), Y4
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      32(DI), Y5
-	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y4, Y6, Y0
@@ -32771,7 +32955,6 @@ even:
 	VMOVUPS      (DI), Y4
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      32(DI), Y5
-	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y4, Y6, Y0
@@ -32785,7 +32968,6 @@ even:
 	VMOVUPS      (DI), Y4
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      32(DI), Y5
-	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
 	VBROADCASTSS (SI), Y6
 	VFMADD231PS  Y4, Y6, Y0
@@ -32864,13 +33046,10 @@ TEXT ·tile3x16F32AVX2(SB), NOSPLIT, $0-104
 	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
 
 begin:
@@ -32913,7 +33092,6 @@ deep:
 	VMOVUPS      (DI), Y6
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      32(DI), Y7
-	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
 	VBROADCASTSS (SI), Y8
 	VFMADD231PS  Y6, Y8, Y0
@@ -32934,7 +33112,6 @@ even:
 	VMOVUPS      (DI), Y6
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      32(DI), Y7
-	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
 	VBROADCASTSS (SI), Y8
 	VFMADD231PS  Y6, Y8, Y0
@@ -32951,7 +33128,6 @@ even:
 	VMOVUPS      (DI), Y6
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPS      32(DI), Y7
-	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
 	VBROADCASTSS (SI), Y8
 	VFMADD231PS  Y6, Y8, Y0
@@ -33048,16 +33224,12 @@ TEXT ·tile4x16F32AVX2(SB), NOSPLIT, $0-104
 	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 
 begin:
@@ -33103,7 +33275,6 @@ deep:
 	VMOVUPS      (R8), Y8
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPS      32(R8), Y9
-	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
 	VBROADCASTSS (SI), Y10
 	VFMADD231PS  Y8, Y10, Y0
@@ -33127,7 +33298,6 @@ even:
 	VMOVUPS      (R8), Y8
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPS      32(R8), Y9
-	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
 	VBROADCASTSS (SI), Y10
 	VFMADD231PS  Y8, Y10, Y0
@@ -33147,7 +33317,6 @@ even:
 	VMOVUPS      (R8), Y8
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPS      32(R8), Y9
-	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
 	VBROADCASTSS (SI), Y10
 	VFMADD231PS  Y8, Y10, Y0
@@ -33261,19 +33430,14 @@ TEXT ·tile5x16F32AVX2(SB), NOSPLIT, $0-104
 	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 
 begin:
@@ -33322,7 +33486,6 @@ deep:
 	VMOVUPS      (R8), Y10
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPS      32(R8), Y11
-	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
 	VBROADCASTSS (SI), Y12
 	VFMADD231PS  Y10, Y12, Y0
@@ -33349,7 +33512,6 @@ even:
 	VMOVUPS      (R8), Y10
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPS      32(R8), Y11
-	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
 	VBROADCASTSS (SI), Y12
 	VFMADD231PS  Y10, Y12, Y0
@@ -33372,7 +33534,6 @@ even:
 	VMOVUPS      (R8), Y10
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPS      32(R8), Y11
-	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
 	VBROADCASTSS (SI), Y12
 	VFMADD231PS  Y10, Y12, Y0
@@ -33504,22 +33665,16 @@ TEXT ·tile6x16F32AVX2(SB), NOSPLIT, $0-104
 	JLE        begin
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
 
 begin:
@@ -33571,7 +33726,6 @@ deep:
 	VMOVUPS      (R9), Y12
 	PREFETCHT0   (R9)(BX*8)
 	VMOVUPS      32(R9), Y13
-	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
 	VBROADCASTSS (SI), Y14
 	VFMADD231PS  Y12, Y14, Y0
@@ -33601,7 +33755,6 @@ even:
 	VMOVUPS      (R9), Y12
 	PREFETCHT0   (R9)(BX*8)
 	VMOVUPS      32(R9), Y13
-	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
 	VBROADCASTSS (SI), Y14
 	VFMADD231PS  Y12, Y14, Y0
@@ -33627,7 +33780,6 @@ even:
 	VMOVUPS      (R9), Y12
 	PREFETCHT0   (R9)(BX*8)
 	VMOVUPS      32(R9), Y13
-	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
 	VBROADCASTSS (SI), Y14
 	VFMADD231PS  Y12, Y14, Y0
@@ -33734,6 +33886,612 @@ add:
 	VFMADD231PS Y12, Y11, Y0
 	VMOVUPS     Y0, 32(R10)
 	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func tile1x32F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile1x32F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       R8, R9
+
+begin:
+	MOVQ   next+88(FP), R9
+	MOVQ   step+96(FP), R10
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VMOVUPS      (SI), Y4
+	PREFETCHT0   (R9)
+	VMOVUPS      32(SI), Y5
+	PREFETCHT0   32(R9)
+	VMOVUPS      64(SI), Y6
+	PREFETCHT0   64(R9)
+	VMOVUPS      96(SI), Y7
+	PREFETCHT0   96(R9)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y8
+	VFMADD231PS  Y4, Y8, Y0
+	VFMADD231PS  Y5, Y8, Y1
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (SI), Y4
+	PREFETCHT0   (SI)(BX*8)
+	VMOVUPS      32(SI), Y5
+	VMOVUPS      64(SI), Y6
+	PREFETCHT0   64(SI)(BX*8)
+	VMOVUPS      96(SI), Y7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y8
+	VFMADD231PS  Y4, Y8, Y0
+	VFMADD231PS  Y5, Y8, Y1
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (SI), Y4
+	PREFETCHT0   (SI)(BX*8)
+	VMOVUPS      32(SI), Y5
+	VMOVUPS      64(SI), Y6
+	PREFETCHT0   64(SI)(BX*8)
+	VMOVUPS      96(SI), Y7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y8
+	VFMADD231PS  Y4, Y8, Y0
+	VFMADD231PS  Y5, Y8, Y1
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VMOVUPS      (SI), Y4
+	PREFETCHT0   (SI)(BX*8)
+	VMOVUPS      32(SI), Y5
+	VMOVUPS      64(SI), Y6
+	PREFETCHT0   64(SI)(BX*8)
+	VMOVUPS      96(SI), Y7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y8
+	VFMADD231PS  Y4, Y8, Y0
+	VFMADD231PS  Y5, Y8, Y1
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y4
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y4, Y0, Y0
+	VMOVUPS      Y0, (DI)
+	VMULPS       Y4, Y1, Y1
+	VMOVUPS      Y1, 32(DI)
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      Y2, 64(DI)
+	VMULPS       Y4, Y3, Y3
+	VMOVUPS      Y3, 96(DI)
+	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (DI), Y5
+	VFMADD231PS Y4, Y0, Y5
+	VMOVUPS     Y5, (DI)
+	VMOVUPS     32(DI), Y0
+	VFMADD231PS Y4, Y1, Y0
+	VMOVUPS     Y0, 32(DI)
+	VMOVUPS     64(DI), Y0
+	VFMADD231PS Y4, Y2, Y0
+	VMOVUPS     Y0, 64(DI)
+	VMOVUPS     96(DI), Y0
+	VFMADD231PS Y4, Y3, Y0
+	VMOVUPS     Y0, 96(DI)
+	ADDQ        R8, DI
+	VZEROUPPER
+	RET
+
+// func tile2x32F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile2x32F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VMOVUPS      (DI), Y8
+	PREFETCHT0   (R10)
+	VMOVUPS      32(DI), Y9
+	PREFETCHT0   32(R10)
+	VMOVUPS      64(DI), Y10
+	PREFETCHT0   64(R10)
+	VMOVUPS      96(DI), Y11
+	PREFETCHT0   96(R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y8, Y12, Y0
+	VFMADD231PS  Y9, Y12, Y1
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPS      (DI), Y8
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      32(DI), Y9
+	VMOVUPS      64(DI), Y10
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPS      96(DI), Y11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y8, Y12, Y0
+	VFMADD231PS  Y9, Y12, Y1
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPS      (DI), Y8
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      32(DI), Y9
+	VMOVUPS      64(DI), Y10
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPS      96(DI), Y11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y8, Y12, Y0
+	VFMADD231PS  Y9, Y12, Y1
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VMOVUPS      (DI), Y8
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPS      32(DI), Y9
+	VMOVUPS      64(DI), Y10
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPS      96(DI), Y11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y8, Y12, Y0
+	VFMADD231PS  Y9, Y12, Y1
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y8
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y8, Y0, Y0
+	VMOVUPS      Y0, (R8)
+	VMULPS       Y8, Y1, Y1
+	VMOVUPS      Y1, 32(R8)
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      Y2, 64(R8)
+	VMULPS       Y8, Y3, Y3
+	VMOVUPS      Y3, 96(R8)
+	ADDQ         R9, R8
+	VMULPS       Y8, Y4, Y4
+	VMOVUPS      Y4, (R8)
+	VMULPS       Y8, Y5, Y5
+	VMOVUPS      Y5, 32(R8)
+	VMULPS       Y8, Y6, Y6
+	VMOVUPS      Y6, 64(R8)
+	VMULPS       Y8, Y7, Y7
+	VMOVUPS      Y7, 96(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R8), Y9
+	VFMADD231PS Y8, Y0, Y9
+	VMOVUPS     Y9, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y8, Y1, Y0
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     64(R8), Y0
+	VFMADD231PS Y8, Y2, Y0
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     96(R8), Y0
+	VFMADD231PS Y8, Y3, Y0
+	VMOVUPS     Y0, 96(R8)
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y0
+	VFMADD231PS Y8, Y4, Y0
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y8, Y5, Y0
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     64(R8), Y0
+	VFMADD231PS Y8, Y6, Y0
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     96(R8), Y0
+	VFMADD231PS Y8, Y7, Y0
+	VMOVUPS     Y0, 96(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile3x32F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile3x32F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VBROADCASTSS (SI), Y12
+	VBROADCASTSS (SI)(CX*1), Y13
+	VBROADCASTSS (SI)(CX*2), Y14
+	VMOVUPS      (DI), Y15
+	PREFETCHT0   (R10)
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VMOVUPS      32(DI), Y15
+	PREFETCHT0   32(R10)
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VMOVUPS      64(DI), Y15
+	PREFETCHT0   64(R10)
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VMOVUPS      96(DI), Y15
+	PREFETCHT0   96(R10)
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VBROADCASTSS (SI), Y12
+	VBROADCASTSS (SI)(CX*1), Y13
+	VBROADCASTSS (SI)(CX*2), Y14
+	VMOVUPS      (DI), Y15
+	PREFETCHT0   (DI)(BX*8)
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VMOVUPS      32(DI), Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VMOVUPS      64(DI), Y15
+	PREFETCHT0   64(DI)(BX*8)
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VMOVUPS      96(DI), Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VBROADCASTSS (SI), Y12
+	VBROADCASTSS (SI)(CX*1), Y13
+	VBROADCASTSS (SI)(CX*2), Y14
+	VMOVUPS      (DI), Y15
+	PREFETCHT0   (DI)(BX*8)
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VMOVUPS      32(DI), Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VMOVUPS      64(DI), Y15
+	PREFETCHT0   64(DI)(BX*8)
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VMOVUPS      96(DI), Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Y12
+	VBROADCASTSS (SI)(CX*1), Y13
+	VBROADCASTSS (SI)(CX*2), Y14
+	VMOVUPS      (DI), Y15
+	PREFETCHT0   (DI)(BX*8)
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VMOVUPS      32(DI), Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VMOVUPS      64(DI), Y15
+	PREFETCHT0   64(DI)(BX*8)
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VMOVUPS      96(DI), Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y12
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y12, Y0, Y0
+	VMOVUPS      Y0, (R8)
+	VMULPS       Y12, Y1, Y1
+	VMOVUPS      Y1, 32(R8)
+	VMULPS       Y12, Y2, Y2
+	VMOVUPS      Y2, 64(R8)
+	VMULPS       Y12, Y3, Y3
+	VMOVUPS      Y3, 96(R8)
+	ADDQ         R9, R8
+	VMULPS       Y12, Y4, Y4
+	VMOVUPS      Y4, (R8)
+	VMULPS       Y12, Y5, Y5
+	VMOVUPS      Y5, 32(R8)
+	VMULPS       Y12, Y6, Y6
+	VMOVUPS      Y6, 64(R8)
+	VMULPS       Y12, Y7, Y7
+	VMOVUPS      Y7, 96(R8)
+	ADDQ         R9, R8
+	VMULPS       Y12, Y8, Y8
+	VMOVUPS      Y8, (R8)
+	VMULPS       Y12, Y9, Y9
+	VMOVUPS      Y9, 32(R8)
+	VMULPS       Y12, Y10, Y10
+	VMOVUPS      Y10, 64(R8)
+	VMULPS       Y12, Y11, Y11
+	VMOVUPS      Y11, 96(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R8), Y13
+	VFMADD231PS Y12, Y0, Y13
+	VMOVUPS     Y13, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y12, Y1, Y0
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     64(R8), Y0
+	VFMADD231PS Y12, Y2, Y0
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     96(R8), Y0
+	VFMADD231PS Y12, Y3, Y0
+	VMOVUPS     Y0, 96(R8)
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y0
+	VFMADD231PS Y12, Y4, Y0
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y12, Y5, Y0
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     64(R8), Y0
+	VFMADD231PS Y12, Y6, Y0
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     96(R8), Y0
+	VFMADD231PS Y12, Y7, Y0
+	VMOVUPS     Y0, 96(R8)
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y0
+	VFMADD231PS Y12, Y8, Y0
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y12, Y9, Y0
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     64(R8), Y0
+	VFMADD231PS Y12, Y10, Y0
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     96(R8), Y0
+	VFMADD231PS Y12, Y11, Y0
+	VMOVUPS     Y0, 96(R8)
+	ADDQ        R9, R8
 	VZEROUPPER
 	RET
 
@@ -33939,6 +34697,198 @@ add:
 	VZEROUPPER
 	RET
 
+// func dot1x1F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+// Requires: AVX, FMA3
+TEXT ·dot1x1F32AVX2(SB), NOSPLIT, $0-72
+	MOVQ   depth+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   b+24(FP), DX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	SUBQ   $0x00000040, AX
+	JL     rest
+
+whole:
+	VMOVUPS     (CX), Y8
+	VMOVUPS     (DX), Y9
+	VFMADD231PS Y8, Y9, Y0
+	VMOVUPS     32(CX), Y8
+	VMOVUPS     32(DX), Y9
+	VFMADD231PS Y8, Y9, Y1
+	VMOVUPS     64(CX), Y8
+	VMOVUPS     64(DX), Y9
+	VFMADD231PS Y8, Y9, Y2
+	VMOVUPS     96(CX), Y8
+	VMOVUPS     96(DX), Y9
+	VFMADD231PS Y8, Y9, Y3
+	VMOVUPS     128(CX), Y8
+	VMOVUPS     128(DX), Y9
+	VFMADD231PS Y8, Y9, Y4
+	VMOVUPS     160(CX), Y8
+	VMOVUPS     160(DX), Y9
+	VFMADD231PS Y8, Y9, Y5
+	VMOVUPS     192(CX), Y8
+	VMOVUPS     192(DX), Y9
+	VFMADD231PS Y8, Y9, Y6
+	VMOVUPS     224(CX), Y8
+	VMOVUPS     224(DX), Y9
+	VFMADD231PS Y8, Y9, Y7
+	ADDQ        $0x00000100, CX
+	ADDQ        $0x00000100, DX
+	SUBQ        $0x00000040, AX
+	JGE         whole
+
+rest:
+	ADDQ $0x00000038, AX
+	JL   tail
+
+vector:
+	VMOVUPS     (CX), Y8
+	VMOVUPS     (DX), Y9
+	VFMADD231PS Y8, Y9, Y0
+	ADDQ        $0x00000020, CX
+	ADDQ        $0x00000020, DX
+	SUBQ        $0x00000008, AX
+	JGE         vector
+
+tail:
+	VADDPS       Y4, Y0, Y0
+	VADDPS       Y5, Y1, Y1
+	VADDPS       Y6, Y2, Y2
+	VADDPS       Y7, Y3, Y3
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X0, X1, X1
+	VHADDPS      X1, X1, X1
+	VHADDPS      X1, X1, X1
+	MOVQ         c+40(FP), AX
+	MOVQ         flags+64(FP), CX
+	VMULSS       alpha+56(FP), X1, X1
+	TESTQ        $0x00000001, CX
+	JZ           put
+	VADDSS       (AX), X1, X1
+
+put:
+	VMOVSS X1, (AX)
+	VZEROUPPER
+	RET
+
+// func copyRowF32AVX2(dst *float32, width int, src *float32, stride int, n int, depth int)
+// Requires: AVX
+TEXT ·copyRowF32AVX2(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), AX
+	MOVQ    width+8(FP), CX
+	MOVQ    src+16(FP), DX
+	MOVQ    stride+24(FP), BX
+	MOVQ    depth+40(FP), SI
+	ADDQ    CX, CX
+	ADDQ    CX, CX
+	ADDQ    BX, BX
+	ADDQ    BX, BX
+	MOVQ    n+32(FP), DI
+	NEGQ    DI
+	LEAQ    maskF32AVX2<>+0(SB), R8
+	VMOVUPS 32(R8)(DI*4), Y0
+
+row:
+	VMASKMOVPS (DX), Y0, Y1
+	VMOVUPS    Y1, (AX)
+	ADDQ       BX, DX
+	ADDQ       CX, AX
+	DECQ       SI
+	JNZ        row
+	VZEROUPPER
+	RET
+
+DATA maskF32AVX2<>+0(SB)/4, $-1
+DATA maskF32AVX2<>+4(SB)/4, $-1
+DATA maskF32AVX2<>+8(SB)/4, $-1
+DATA maskF32AVX2<>+12(SB)/4, $-1
+DATA maskF32AVX2<>+16(SB)/4, $-1
+DATA maskF32AVX2<>+20(SB)/4, $-1
+DATA maskF32AVX2<>+24(SB)/4, $-1
+DATA maskF32AVX2<>+28(SB)/4, $-1
+DATA maskF32AVX2<>+32(SB)/4, $+0
+DATA maskF32AVX2<>+36(SB)/4, $+0
+DATA maskF32AVX2<>+40(SB)/4, $+0
+DATA maskF32AVX2<>+44(SB)/4, $+0
+DATA maskF32AVX2<>+48(SB)/4, $+0
+DATA maskF32AVX2<>+52(SB)/4, $+0
+DATA maskF32AVX2<>+56(SB)/4, $+0
+DATA maskF32AVX2<>+60(SB)/4, $+0
+GLOBL maskF32AVX2<>(SB), RODATA|NOPTR, $64
+
+// func copyPanelsF32AVX2(dst *float32, panel int, src *float32, stride int, n int, depth int)
+// Requires: AVX, CMOV, MMX+
+TEXT ·copyPanelsF32AVX2(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), AX
+	MOVQ    panel+8(FP), CX
+	MOVQ    src+16(FP), DX
+	MOVQ    stride+24(FP), BX
+	MOVQ    depth+40(FP), SI
+	ADDQ    CX, CX
+	ADDQ    CX, CX
+	ADDQ    BX, BX
+	ADDQ    BX, BX
+	MOVQ    n+32(FP), DI
+	MOVQ    DI, R8
+	ANDQ    $0x0f, R8
+	XORQ    R9, R9
+	MOVQ    R8, R10
+	SUBQ    $0x08, R10
+	CMOVQLT R9, R10
+	MOVQ    R8, R9
+	SUBQ    R10, R9
+	NEGQ    R9
+	LEAQ    maskF32AVX2<>+0(SB), R11
+	VMOVUPS 32(R11)(R9*4), Y0
+	NEGQ    R10
+	LEAQ    maskF32AVX2<>+0(SB), R9
+	VMOVUPS 32(R9)(R10*4), Y1
+	SHRQ    $0x04, DI
+
+row:
+	MOVQ  DX, R9
+	MOVQ  AX, R10
+	MOVQ  DI, R11
+	TESTQ R11, R11
+	JZ    rest
+
+panel:
+	VMOVUPS    (R9), Y2
+	VMOVUPS    Y2, (R10)
+	PREFETCHT0 (R9)(BX*8)
+	VMOVUPS    32(R9), Y2
+	VMOVUPS    Y2, 32(R10)
+	ADDQ       $0x40, R9
+	ADDQ       CX, R10
+	DECQ       R11
+	JNZ        panel
+
+rest:
+	TESTQ      R8, R8
+	JZ         next
+	VMASKMOVPS (R9), Y0, Y2
+	VMOVUPS    Y2, (R10)
+	VMASKMOVPS 32(R9), Y1, Y2
+	VMOVUPS    Y2, 32(R10)
+
+next:
+	ADDQ BX, DX
+	ADDQ $0x40, AX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
 // func transposeF32AVX2(dst *float32, width int, src *float32, stride int, n int, depth int)
 // Requires: AVX, CMOV
 TEXT ·transposeF32AVX2(SB), NOSPLIT, $0-48
@@ -33953,47 +34903,138 @@ TEXT ·transposeF32AVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), SI
 
 group:
-	MOVQ    $0x00000008, DI
-	CMPQ    DX, DI
-	CMOVQLT DX, DI
-	NEGQ    DI
-	LEAQ    maskF32AVX2<>+0(SB), R8
-	VMOVUPS 32(R8)(DI*4), Y0
-	MOVQ    depth+40(FP), R9
-	MOVQ    BX, DI
-	MOVQ    SI, R8
+	CMPQ DX, $0x08
+	JL   masked
+	MOVQ depth+40(FP), R9
+	MOVQ BX, DI
+	MOVQ SI, R8
 
-block:
+whole:
 	MOVQ       DI, R10
-	VMOVUPS    (R10), Y1
+	VMOVUPS    (R10), Y0
 	LEAQ       (R10)(CX*1), R11
 	CMPQ       DX, $0x01
 	CMOVQGT    R11, R10
-	VMOVUPS    (R10), Y2
+	VMOVUPS    (R10), Y1
 	LEAQ       (R10)(CX*1), R11
 	CMPQ       DX, $0x02
 	CMOVQGT    R11, R10
-	VMOVUPS    (R10), Y3
+	VMOVUPS    (R10), Y2
 	LEAQ       (R10)(CX*1), R11
 	CMPQ       DX, $0x03
 	CMOVQGT    R11, R10
-	VMOVUPS    (R10), Y4
+	VMOVUPS    (R10), Y3
 	LEAQ       (R10)(CX*1), R11
 	CMPQ       DX, $0x04
 	CMOVQGT    R11, R10
-	VMOVUPS    (R10), Y5
+	VMOVUPS    (R10), Y4
 	LEAQ       (R10)(CX*1), R11
 	CMPQ       DX, $0x05
 	CMOVQGT    R11, R10
-	VMOVUPS    (R10), Y6
+	VMOVUPS    (R10), Y5
 	LEAQ       (R10)(CX*1), R11
 	CMPQ       DX, $0x06
 	CMOVQGT    R11, R10
-	VMOVUPS    (R10), Y7
+	VMOVUPS    (R10), Y6
 	LEAQ       (R10)(CX*1), R11
 	CMPQ       DX, $0x07
 	CMOVQGT    R11, R10
-	VMOVUPS    (R10), Y8
+	VMOVUPS    (R10), Y7
+	VUNPCKLPS  Y1, Y0, Y8
+	VUNPCKHPS  Y1, Y0, Y0
+	VUNPCKLPS  Y3, Y2, Y1
+	VUNPCKHPS  Y3, Y2, Y2
+	VUNPCKLPD  Y1, Y8, Y3
+	VUNPCKHPD  Y1, Y8, Y1
+	VUNPCKLPD  Y2, Y0, Y8
+	VUNPCKHPD  Y2, Y0, Y0
+	VUNPCKLPS  Y5, Y4, Y2
+	VUNPCKHPS  Y5, Y4, Y4
+	VUNPCKLPS  Y7, Y6, Y5
+	VUNPCKHPS  Y7, Y6, Y6
+	VUNPCKLPD  Y5, Y2, Y7
+	VUNPCKHPD  Y5, Y2, Y2
+	VUNPCKLPD  Y6, Y4, Y5
+	VUNPCKHPD  Y6, Y4, Y4
+	VPERM2F128 $0x20, Y7, Y3, Y6
+	VPERM2F128 $0x31, Y7, Y3, Y3
+	VPERM2F128 $0x20, Y2, Y1, Y7
+	VPERM2F128 $0x31, Y2, Y1, Y1
+	VPERM2F128 $0x20, Y5, Y8, Y2
+	VPERM2F128 $0x31, Y5, Y8, Y5
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VPERM2F128 $0x31, Y4, Y0, Y0
+	VMOVUPS    Y6, (R8)
+	ADDQ       AX, R8
+	VMOVUPS    Y7, (R8)
+	ADDQ       AX, R8
+	VMOVUPS    Y2, (R8)
+	ADDQ       AX, R8
+	VMOVUPS    Y8, (R8)
+	ADDQ       AX, R8
+	VMOVUPS    Y3, (R8)
+	ADDQ       AX, R8
+	VMOVUPS    Y1, (R8)
+	ADDQ       AX, R8
+	VMOVUPS    Y5, (R8)
+	ADDQ       AX, R8
+	VMOVUPS    Y0, (R8)
+	ADDQ       AX, R8
+	ADDQ       $0x20, DI
+	SUBQ       $0x08, R9
+	JG         whole
+	ADDQ       CX, BX
+	ADDQ       CX, BX
+	ADDQ       CX, BX
+	ADDQ       CX, BX
+	ADDQ       CX, BX
+	ADDQ       CX, BX
+	ADDQ       CX, BX
+	ADDQ       CX, BX
+	ADDQ       $0x20, SI
+	SUBQ       $0x08, DX
+	JG         group
+	JMP        done
+
+masked:
+	MOVQ    DX, DI
+	NEGQ    DI
+	LEAQ    maskF32AVX2<>+0(SB), R8
+	VMOVUPS 32(R8)(DI*4), Y0
+	MOVQ    depth+40(FP), DI
+	MOVQ    SI, SI
+
+part:
+	MOVQ       BX, R8
+	VMOVUPS    (R8), Y1
+	LEAQ       (R8)(CX*1), R9
+	CMPQ       DX, $0x01
+	CMOVQGT    R9, R8
+	VMOVUPS    (R8), Y2
+	LEAQ       (R8)(CX*1), R9
+	CMPQ       DX, $0x02
+	CMOVQGT    R9, R8
+	VMOVUPS    (R8), Y3
+	LEAQ       (R8)(CX*1), R9
+	CMPQ       DX, $0x03
+	CMOVQGT    R9, R8
+	VMOVUPS    (R8), Y4
+	LEAQ       (R8)(CX*1), R9
+	CMPQ       DX, $0x04
+	CMOVQGT    R9, R8
+	VMOVUPS    (R8), Y5
+	LEAQ       (R8)(CX*1), R9
+	CMPQ       DX, $0x05
+	CMOVQGT    R9, R8
+	VMOVUPS    (R8), Y6
+	LEAQ       (R8)(CX*1), R9
+	CMPQ       DX, $0x06
+	CMOVQGT    R9, R8
+	VMOVUPS    (R8), Y7
+	LEAQ       (R8)(CX*1), R9
+	CMPQ       DX, $0x07
+	CMOVQGT    R9, R8
+	VMOVUPS    (R8), Y8
 	VUNPCKLPS  Y2, Y1, Y9
 	VUNPCKHPS  Y2, Y1, Y1
 	VUNPCKLPS  Y4, Y3, Y2
@@ -34018,56 +35059,29 @@ block:
 	VPERM2F128 $0x31, Y6, Y9, Y6
 	VPERM2F128 $0x20, Y5, Y1, Y9
 	VPERM2F128 $0x31, Y5, Y1, Y1
-	VMASKMOVPS Y7, Y0, (R8)
-	ADDQ       AX, R8
-	VMASKMOVPS Y8, Y0, (R8)
-	ADDQ       AX, R8
-	VMASKMOVPS Y3, Y0, (R8)
-	ADDQ       AX, R8
-	VMASKMOVPS Y9, Y0, (R8)
-	ADDQ       AX, R8
-	VMASKMOVPS Y4, Y0, (R8)
-	ADDQ       AX, R8
-	VMASKMOVPS Y2, Y0, (R8)
-	ADDQ       AX, R8
-	VMASKMOVPS Y6, Y0, (R8)
-	ADDQ       AX, R8
-	VMASKMOVPS Y1, Y0, (R8)
-	ADDQ       AX, R8
-	ADDQ       $0x20, DI
-	SUBQ       $0x08, R9
-	JG         block
-	ADDQ       CX, BX
-	ADDQ       CX, BX
-	ADDQ       CX, BX
-	ADDQ       CX, BX
-	ADDQ       CX, BX
-	ADDQ       CX, BX
-	ADDQ       CX, BX
-	ADDQ       CX, BX
-	ADDQ       $0x20, SI
-	SUBQ       $0x08, DX
-	JG         group
+	VMASKMOVPS Y7, Y0, (SI)
+	ADDQ       AX, SI
+	VMASKMOVPS Y8, Y0, (SI)
+	ADDQ       AX, SI
+	VMASKMOVPS Y3, Y0, (SI)
+	ADDQ       AX, SI
+	VMASKMOVPS Y9, Y0, (SI)
+	ADDQ       AX, SI
+	VMASKMOVPS Y4, Y0, (SI)
+	ADDQ       AX, SI
+	VMASKMOVPS Y2, Y0, (SI)
+	ADDQ       AX, SI
+	VMASKMOVPS Y6, Y0, (SI)
+	ADDQ       AX, SI
+	VMASKMOVPS Y1, Y0, (SI)
+	ADDQ       AX, SI
+	ADDQ       $0x20, BX
+	SUBQ       $0x08, DI
+	JG         part
+
+done:
 	VZEROUPPER
 	RET
-
-DATA maskF32AVX2<>+0(SB)/4, $-1
-DATA maskF32AVX2<>+4(SB)/4, $-1
-DATA maskF32AVX2<>+8(SB)/4, $-1
-DATA maskF32AVX2<>+12(SB)/4, $-1
-DATA maskF32AVX2<>+16(SB)/4, $-1
-DATA maskF32AVX2<>+20(SB)/4, $-1
-DATA maskF32AVX2<>+24(SB)/4, $-1
-DATA maskF32AVX2<>+28(SB)/4, $-1
-DATA maskF32AVX2<>+32(SB)/4, $+0
-DATA maskF32AVX2<>+36(SB)/4, $+0
-DATA maskF32AVX2<>+40(SB)/4, $+0
-DATA maskF32AVX2<>+44(SB)/4, $+0
-DATA maskF32AVX2<>+48(SB)/4, $+0
-DATA maskF32AVX2<>+52(SB)/4, $+0
-DATA maskF32AVX2<>+56(SB)/4, $+0
-DATA maskF32AVX2<>+60(SB)/4, $+0
-GLOBL maskF32AVX2<>(SB), RODATA|NOPTR, $64
 
 // func finishF32AVX2(x *float32, y *float32, z *float32, n int, least float32)
 // Requires: AVX
@@ -34154,7 +35168,6 @@ TEXT ·tile1x8F64AVX2(SB), NOSPLIT, $0-104
 	JLE        begin
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
 	ADDQ       R8, R9
 
 begin:
@@ -34191,7 +35204,6 @@ deep:
 	VMOVUPD      (SI), Y2
 	PREFETCHT0   (SI)(BX*8)
 	VMOVUPD      32(SI), Y3
-	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
 	VBROADCASTSD (CX), Y4
 	VFMADD231PD  Y2, Y4, Y0
@@ -34206,7 +35218,6 @@ even:
 	VMOVUPD      (SI), Y2
 	PREFETCHT0   (SI)(BX*8)
 	VMOVUPD      32(SI), Y3
-	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
 	VBROADCASTSD (CX), Y4
 	VFMADD231PD  Y2, Y4, Y0
@@ -34217,7 +35228,6 @@ even:
 	VMOVUPD      (SI), Y2
 	PREFETCHT0   (SI)(BX*8)
 	VMOVUPD      32(SI), Y3
-	PREFETCHT0   32(SI)(BX*8)
 	ADDQ         BX, SI
 	VBROADCASTSD (CX), Y4
 	VFMADD231PD  Y2, Y4, Y0
@@ -34283,10 +35293,8 @@ TEXT ·tile2x8F64AVX2(SB), NOSPLIT, $0-104
 	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
 
 begin:
@@ -34326,7 +35334,6 @@ deep:
 	VMOVUPD      (DI), Y4
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPD      32(DI), Y5
-	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
 	VBROADCASTSD (SI), Y6
 	VFMADD231PD  Y4, Y6, Y0
@@ -34344,7 +35351,6 @@ even:
 	VMOVUPD      (DI), Y4
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPD      32(DI), Y5
-	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
 	VBROADCASTSD (SI), Y6
 	VFMADD231PD  Y4, Y6, Y0
@@ -34358,7 +35364,6 @@ even:
 	VMOVUPD      (DI), Y4
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPD      32(DI), Y5
-	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
 	VBROADCASTSD (SI), Y6
 	VFMADD231PD  Y4, Y6, Y0
@@ -34441,13 +35446,10 @@ TEXT ·tile3x8F64AVX2(SB), NOSPLIT, $0-104
 	JLE        begin
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
 	PREFETCHT0 (R10)
-	PREFETCHT0 64(R10)
 	ADDQ       R9, R10
 
 begin:
@@ -34490,7 +35492,6 @@ deep:
 	VMOVUPD      (DI), Y6
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPD      32(DI), Y7
-	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
 	VBROADCASTSD (SI), Y8
 	VFMADD231PD  Y6, Y8, Y0
@@ -34511,7 +35512,6 @@ even:
 	VMOVUPD      (DI), Y6
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPD      32(DI), Y7
-	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
 	VBROADCASTSD (SI), Y8
 	VFMADD231PD  Y6, Y8, Y0
@@ -34528,7 +35528,6 @@ even:
 	VMOVUPD      (DI), Y6
 	PREFETCHT0   (DI)(BX*8)
 	VMOVUPD      32(DI), Y7
-	PREFETCHT0   32(DI)(BX*8)
 	ADDQ         BX, DI
 	VBROADCASTSD (SI), Y8
 	VFMADD231PD  Y6, Y8, Y0
@@ -34629,16 +35628,12 @@ TEXT ·tile4x8F64AVX2(SB), NOSPLIT, $0-104
 	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 
 begin:
@@ -34684,7 +35679,6 @@ deep:
 	VMOVUPD      (R8), Y8
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPD      32(R8), Y9
-	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
 	VBROADCASTSD (SI), Y10
 	VFMADD231PD  Y8, Y10, Y0
@@ -34708,7 +35702,6 @@ even:
 	VMOVUPD      (R8), Y8
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPD      32(R8), Y9
-	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
 	VBROADCASTSD (SI), Y10
 	VFMADD231PD  Y8, Y10, Y0
@@ -34728,7 +35721,6 @@ even:
 	VMOVUPD      (R8), Y8
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPD      32(R8), Y9
-	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
 	VBROADCASTSD (SI), Y10
 	VFMADD231PD  Y8, Y10, Y0
@@ -34846,19 +35838,14 @@ TEXT ·tile5x8F64AVX2(SB), NOSPLIT, $0-104
 	JLE        begin
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 	PREFETCHT0 (R11)
-	PREFETCHT0 64(R11)
 	ADDQ       R10, R11
 
 begin:
@@ -34907,7 +35894,6 @@ deep:
 	VMOVUPD      (R8), Y10
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPD      32(R8), Y11
-	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
 	VBROADCASTSD (SI), Y12
 	VFMADD231PD  Y10, Y12, Y0
@@ -34934,7 +35920,6 @@ even:
 	VMOVUPD      (R8), Y10
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPD      32(R8), Y11
-	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
 	VBROADCASTSD (SI), Y12
 	VFMADD231PD  Y10, Y12, Y0
@@ -34957,7 +35942,6 @@ even:
 	VMOVUPD      (R8), Y10
 	PREFETCHT0   (R8)(BX*8)
 	VMOVUPD      32(R8), Y11
-	PREFETCHT0   32(R8)(BX*8)
 	ADDQ         BX, R8
 	VBROADCASTSD (SI), Y12
 	VFMADD231PD  Y10, Y12, Y0
@@ -35093,22 +36077,16 @@ TEXT ·tile6x8F64AVX2(SB), NOSPLIT, $0-104
 	JLE        begin
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
 	PREFETCHT0 (R12)
-	PREFETCHT0 64(R12)
 	ADDQ       R11, R12
 
 begin:
@@ -35160,7 +36138,6 @@ deep:
 	VMOVUPD      (R9), Y12
 	PREFETCHT0   (R9)(BX*8)
 	VMOVUPD      32(R9), Y13
-	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
 	VBROADCASTSD (SI), Y14
 	VFMADD231PD  Y12, Y14, Y0
@@ -35190,7 +36167,6 @@ even:
 	VMOVUPD      (R9), Y12
 	PREFETCHT0   (R9)(BX*8)
 	VMOVUPD      32(R9), Y13
-	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
 	VBROADCASTSD (SI), Y14
 	VFMADD231PD  Y12, Y14, Y0
@@ -35216,7 +36192,6 @@ even:
 	VMOVUPD      (R9), Y12
 	PREFETCHT0   (R9)(BX*8)
 	VMOVUPD      32(R9), Y13
-	PREFETCHT0   32(R9)(BX*8)
 	ADDQ         BX, R9
 	VBROADCASTSD (SI), Y14
 	VFMADD231PD  Y12, Y14, Y0
@@ -35323,6 +36298,624 @@ add:
 	VFMADD231PD Y12, Y11, Y0
 	VMOVUPD     Y0, 32(R10)
 	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func tile1x16F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile1x16F64AVX2(SB), NOSPLIT, $0-104
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       R8, R9
+
+begin:
+	MOVQ   next+88(FP), R9
+	MOVQ   step+96(FP), R10
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VMOVUPD      (SI), Y4
+	PREFETCHT0   (R9)
+	VMOVUPD      32(SI), Y5
+	PREFETCHT0   32(R9)
+	VMOVUPD      64(SI), Y6
+	PREFETCHT0   64(R9)
+	VMOVUPD      96(SI), Y7
+	PREFETCHT0   96(R9)
+	ADDQ         BX, SI
+	VBROADCASTSD (CX), Y8
+	VFMADD231PD  Y4, Y8, Y0
+	VFMADD231PD  Y5, Y8, Y1
+	VFMADD231PD  Y6, Y8, Y2
+	VFMADD231PD  Y7, Y8, Y3
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (SI), Y4
+	PREFETCHT0   (SI)(BX*8)
+	VMOVUPD      32(SI), Y5
+	VMOVUPD      64(SI), Y6
+	PREFETCHT0   64(SI)(BX*8)
+	VMOVUPD      96(SI), Y7
+	ADDQ         BX, SI
+	VBROADCASTSD (CX), Y8
+	VFMADD231PD  Y4, Y8, Y0
+	VFMADD231PD  Y5, Y8, Y1
+	VFMADD231PD  Y6, Y8, Y2
+	VFMADD231PD  Y7, Y8, Y3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPD      (SI), Y4
+	PREFETCHT0   (SI)(BX*8)
+	VMOVUPD      32(SI), Y5
+	VMOVUPD      64(SI), Y6
+	PREFETCHT0   64(SI)(BX*8)
+	VMOVUPD      96(SI), Y7
+	ADDQ         BX, SI
+	VBROADCASTSD (CX), Y8
+	VFMADD231PD  Y4, Y8, Y0
+	VFMADD231PD  Y5, Y8, Y1
+	VFMADD231PD  Y6, Y8, Y2
+	VFMADD231PD  Y7, Y8, Y3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VMOVUPD      (SI), Y4
+	PREFETCHT0   (SI)(BX*8)
+	VMOVUPD      32(SI), Y5
+	VMOVUPD      64(SI), Y6
+	PREFETCHT0   64(SI)(BX*8)
+	VMOVUPD      96(SI), Y7
+	ADDQ         BX, SI
+	VBROADCASTSD (CX), Y8
+	VFMADD231PD  Y4, Y8, Y0
+	VFMADD231PD  Y5, Y8, Y1
+	VFMADD231PD  Y6, Y8, Y2
+	VFMADD231PD  Y7, Y8, Y3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSD alpha+72(FP), Y4
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPD       Y4, Y0, Y0
+	VMOVUPD      Y0, (DI)
+	VMULPD       Y4, Y1, Y1
+	VMOVUPD      Y1, 32(DI)
+	VMULPD       Y4, Y2, Y2
+	VMOVUPD      Y2, 64(DI)
+	VMULPD       Y4, Y3, Y3
+	VMOVUPD      Y3, 96(DI)
+	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPD     (DI), Y5
+	VFMADD231PD Y4, Y0, Y5
+	VMOVUPD     Y5, (DI)
+	VMOVUPD     32(DI), Y0
+	VFMADD231PD Y4, Y1, Y0
+	VMOVUPD     Y0, 32(DI)
+	VMOVUPD     64(DI), Y0
+	VFMADD231PD Y4, Y2, Y0
+	VMOVUPD     Y0, 64(DI)
+	VMOVUPD     96(DI), Y0
+	VFMADD231PD Y4, Y3, Y0
+	VMOVUPD     Y0, 96(DI)
+	ADDQ        R8, DI
+	VZEROUPPER
+	RET
+
+// func tile2x16F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile2x16F64AVX2(SB), NOSPLIT, $0-104
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VMOVUPD      (DI), Y8
+	PREFETCHT0   (R10)
+	VMOVUPD      32(DI), Y9
+	PREFETCHT0   32(R10)
+	VMOVUPD      64(DI), Y10
+	PREFETCHT0   64(R10)
+	VMOVUPD      96(DI), Y11
+	PREFETCHT0   96(R10)
+	ADDQ         BX, DI
+	VBROADCASTSD (SI), Y12
+	VFMADD231PD  Y8, Y12, Y0
+	VFMADD231PD  Y9, Y12, Y1
+	VFMADD231PD  Y10, Y12, Y2
+	VFMADD231PD  Y11, Y12, Y3
+	VBROADCASTSD (SI)(CX*1), Y12
+	VFMADD231PD  Y8, Y12, Y4
+	VFMADD231PD  Y9, Y12, Y5
+	VFMADD231PD  Y10, Y12, Y6
+	VFMADD231PD  Y11, Y12, Y7
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VMOVUPD      (DI), Y8
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPD      32(DI), Y9
+	VMOVUPD      64(DI), Y10
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPD      96(DI), Y11
+	ADDQ         BX, DI
+	VBROADCASTSD (SI), Y12
+	VFMADD231PD  Y8, Y12, Y0
+	VFMADD231PD  Y9, Y12, Y1
+	VFMADD231PD  Y10, Y12, Y2
+	VFMADD231PD  Y11, Y12, Y3
+	VBROADCASTSD (SI)(CX*1), Y12
+	VFMADD231PD  Y8, Y12, Y4
+	VFMADD231PD  Y9, Y12, Y5
+	VFMADD231PD  Y10, Y12, Y6
+	VFMADD231PD  Y11, Y12, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VMOVUPD      (DI), Y8
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPD      32(DI), Y9
+	VMOVUPD      64(DI), Y10
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPD      96(DI), Y11
+	ADDQ         BX, DI
+	VBROADCASTSD (SI), Y12
+	VFMADD231PD  Y8, Y12, Y0
+	VFMADD231PD  Y9, Y12, Y1
+	VFMADD231PD  Y10, Y12, Y2
+	VFMADD231PD  Y11, Y12, Y3
+	VBROADCASTSD (SI)(CX*1), Y12
+	VFMADD231PD  Y8, Y12, Y4
+	VFMADD231PD  Y9, Y12, Y5
+	VFMADD231PD  Y10, Y12, Y6
+	VFMADD231PD  Y11, Y12, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VMOVUPD      (DI), Y8
+	PREFETCHT0   (DI)(BX*8)
+	VMOVUPD      32(DI), Y9
+	VMOVUPD      64(DI), Y10
+	PREFETCHT0   64(DI)(BX*8)
+	VMOVUPD      96(DI), Y11
+	ADDQ         BX, DI
+	VBROADCASTSD (SI), Y12
+	VFMADD231PD  Y8, Y12, Y0
+	VFMADD231PD  Y9, Y12, Y1
+	VFMADD231PD  Y10, Y12, Y2
+	VFMADD231PD  Y11, Y12, Y3
+	VBROADCASTSD (SI)(CX*1), Y12
+	VFMADD231PD  Y8, Y12, Y4
+	VFMADD231PD  Y9, Y12, Y5
+	VFMADD231PD  Y10, Y12, Y6
+	VFMADD231PD  Y11, Y12, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSD alpha+72(FP), Y8
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPD       Y8, Y0, Y0
+	VMOVUPD      Y0, (R8)
+	VMULPD       Y8, Y1, Y1
+	VMOVUPD      Y1, 32(R8)
+	VMULPD       Y8, Y2, Y2
+	VMOVUPD      Y2, 64(R8)
+	VMULPD       Y8, Y3, Y3
+	VMOVUPD      Y3, 96(R8)
+	ADDQ         R9, R8
+	VMULPD       Y8, Y4, Y4
+	VMOVUPD      Y4, (R8)
+	VMULPD       Y8, Y5, Y5
+	VMOVUPD      Y5, 32(R8)
+	VMULPD       Y8, Y6, Y6
+	VMOVUPD      Y6, 64(R8)
+	VMULPD       Y8, Y7, Y7
+	VMOVUPD      Y7, 96(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPD     (R8), Y9
+	VFMADD231PD Y8, Y0, Y9
+	VMOVUPD     Y9, (R8)
+	VMOVUPD     32(R8), Y0
+	VFMADD231PD Y8, Y1, Y0
+	VMOVUPD     Y0, 32(R8)
+	VMOVUPD     64(R8), Y0
+	VFMADD231PD Y8, Y2, Y0
+	VMOVUPD     Y0, 64(R8)
+	VMOVUPD     96(R8), Y0
+	VFMADD231PD Y8, Y3, Y0
+	VMOVUPD     Y0, 96(R8)
+	ADDQ        R9, R8
+	VMOVUPD     (R8), Y0
+	VFMADD231PD Y8, Y4, Y0
+	VMOVUPD     Y0, (R8)
+	VMOVUPD     32(R8), Y0
+	VFMADD231PD Y8, Y5, Y0
+	VMOVUPD     Y0, 32(R8)
+	VMOVUPD     64(R8), Y0
+	VFMADD231PD Y8, Y6, Y0
+	VMOVUPD     Y0, 64(R8)
+	VMOVUPD     96(R8), Y0
+	VFMADD231PD Y8, Y7, Y0
+	VMOVUPD     Y0, 96(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile3x16F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·tile3x16F64AVX2(SB), NOSPLIT, $0-104
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	VXORPD     Y8, Y8, Y8
+	VXORPD     Y9, Y9, Y9
+	VXORPD     Y10, Y10, Y10
+	VXORPD     Y11, Y11, Y11
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VBROADCASTSD (SI), Y12
+	VBROADCASTSD (SI)(CX*1), Y13
+	VBROADCASTSD (SI)(CX*2), Y14
+	VMOVUPD      (DI), Y15
+	PREFETCHT0   (R10)
+	VFMADD231PD  Y15, Y12, Y0
+	VFMADD231PD  Y15, Y13, Y4
+	VFMADD231PD  Y15, Y14, Y8
+	VMOVUPD      32(DI), Y15
+	PREFETCHT0   32(R10)
+	VFMADD231PD  Y15, Y12, Y1
+	VFMADD231PD  Y15, Y13, Y5
+	VFMADD231PD  Y15, Y14, Y9
+	VMOVUPD      64(DI), Y15
+	PREFETCHT0   64(R10)
+	VFMADD231PD  Y15, Y12, Y2
+	VFMADD231PD  Y15, Y13, Y6
+	VFMADD231PD  Y15, Y14, Y10
+	VMOVUPD      96(DI), Y15
+	PREFETCHT0   96(R10)
+	VFMADD231PD  Y15, Y12, Y3
+	VFMADD231PD  Y15, Y13, Y7
+	VFMADD231PD  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VBROADCASTSD (SI), Y12
+	VBROADCASTSD (SI)(CX*1), Y13
+	VBROADCASTSD (SI)(CX*2), Y14
+	VMOVUPD      (DI), Y15
+	PREFETCHT0   (DI)(BX*8)
+	VFMADD231PD  Y15, Y12, Y0
+	VFMADD231PD  Y15, Y13, Y4
+	VFMADD231PD  Y15, Y14, Y8
+	VMOVUPD      32(DI), Y15
+	VFMADD231PD  Y15, Y12, Y1
+	VFMADD231PD  Y15, Y13, Y5
+	VFMADD231PD  Y15, Y14, Y9
+	VMOVUPD      64(DI), Y15
+	PREFETCHT0   64(DI)(BX*8)
+	VFMADD231PD  Y15, Y12, Y2
+	VFMADD231PD  Y15, Y13, Y6
+	VFMADD231PD  Y15, Y14, Y10
+	VMOVUPD      96(DI), Y15
+	VFMADD231PD  Y15, Y12, Y3
+	VFMADD231PD  Y15, Y13, Y7
+	VFMADD231PD  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VBROADCASTSD (SI), Y12
+	VBROADCASTSD (SI)(CX*1), Y13
+	VBROADCASTSD (SI)(CX*2), Y14
+	VMOVUPD      (DI), Y15
+	PREFETCHT0   (DI)(BX*8)
+	VFMADD231PD  Y15, Y12, Y0
+	VFMADD231PD  Y15, Y13, Y4
+	VFMADD231PD  Y15, Y14, Y8
+	VMOVUPD      32(DI), Y15
+	VFMADD231PD  Y15, Y12, Y1
+	VFMADD231PD  Y15, Y13, Y5
+	VFMADD231PD  Y15, Y14, Y9
+	VMOVUPD      64(DI), Y15
+	PREFETCHT0   64(DI)(BX*8)
+	VFMADD231PD  Y15, Y12, Y2
+	VFMADD231PD  Y15, Y13, Y6
+	VFMADD231PD  Y15, Y14, Y10
+	VMOVUPD      96(DI), Y15
+	VFMADD231PD  Y15, Y12, Y3
+	VFMADD231PD  Y15, Y13, Y7
+	VFMADD231PD  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSD (SI), Y12
+	VBROADCASTSD (SI)(CX*1), Y13
+	VBROADCASTSD (SI)(CX*2), Y14
+	VMOVUPD      (DI), Y15
+	PREFETCHT0   (DI)(BX*8)
+	VFMADD231PD  Y15, Y12, Y0
+	VFMADD231PD  Y15, Y13, Y4
+	VFMADD231PD  Y15, Y14, Y8
+	VMOVUPD      32(DI), Y15
+	VFMADD231PD  Y15, Y12, Y1
+	VFMADD231PD  Y15, Y13, Y5
+	VFMADD231PD  Y15, Y14, Y9
+	VMOVUPD      64(DI), Y15
+	PREFETCHT0   64(DI)(BX*8)
+	VFMADD231PD  Y15, Y12, Y2
+	VFMADD231PD  Y15, Y13, Y6
+	VFMADD231PD  Y15, Y14, Y10
+	VMOVUPD      96(DI), Y15
+	VFMADD231PD  Y15, Y12, Y3
+	VFMADD231PD  Y15, Y13, Y7
+	VFMADD231PD  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSD alpha+72(FP), Y12
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPD       Y12, Y0, Y0
+	VMOVUPD      Y0, (R8)
+	VMULPD       Y12, Y1, Y1
+	VMOVUPD      Y1, 32(R8)
+	VMULPD       Y12, Y2, Y2
+	VMOVUPD      Y2, 64(R8)
+	VMULPD       Y12, Y3, Y3
+	VMOVUPD      Y3, 96(R8)
+	ADDQ         R9, R8
+	VMULPD       Y12, Y4, Y4
+	VMOVUPD      Y4, (R8)
+	VMULPD       Y12, Y5, Y5
+	VMOVUPD      Y5, 32(R8)
+	VMULPD       Y12, Y6, Y6
+	VMOVUPD      Y6, 64(R8)
+	VMULPD       Y12, Y7, Y7
+	VMOVUPD      Y7, 96(R8)
+	ADDQ         R9, R8
+	VMULPD       Y12, Y8, Y8
+	VMOVUPD      Y8, (R8)
+	VMULPD       Y12, Y9, Y9
+	VMOVUPD      Y9, 32(R8)
+	VMULPD       Y12, Y10, Y10
+	VMOVUPD      Y10, 64(R8)
+	VMULPD       Y12, Y11, Y11
+	VMOVUPD      Y11, 96(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPD     (R8), Y13
+	VFMADD231PD Y12, Y0, Y13
+	VMOVUPD     Y13, (R8)
+	VMOVUPD     32(R8), Y0
+	VFMADD231PD Y12, Y1, Y0
+	VMOVUPD     Y0, 32(R8)
+	VMOVUPD     64(R8), Y0
+	VFMADD231PD Y12, Y2, Y0
+	VMOVUPD     Y0, 64(R8)
+	VMOVUPD     96(R8), Y0
+	VFMADD231PD Y12, Y3, Y0
+	VMOVUPD     Y0, 96(R8)
+	ADDQ        R9, R8
+	VMOVUPD     (R8), Y0
+	VFMADD231PD Y12, Y4, Y0
+	VMOVUPD     Y0, (R8)
+	VMOVUPD     32(R8), Y0
+	VFMADD231PD Y12, Y5, Y0
+	VMOVUPD     Y0, 32(R8)
+	VMOVUPD     64(R8), Y0
+	VFMADD231PD Y12, Y6, Y0
+	VMOVUPD     Y0, 64(R8)
+	VMOVUPD     96(R8), Y0
+	VFMADD231PD Y12, Y7, Y0
+	VMOVUPD     Y0, 96(R8)
+	ADDQ        R9, R8
+	VMOVUPD     (R8), Y0
+	VFMADD231PD Y12, Y8, Y0
+	VMOVUPD     Y0, (R8)
+	VMOVUPD     32(R8), Y0
+	VFMADD231PD Y12, Y9, Y0
+	VMOVUPD     Y0, 32(R8)
+	VMOVUPD     64(R8), Y0
+	VFMADD231PD Y12, Y10, Y0
+	VMOVUPD     Y0, 64(R8)
+	VMOVUPD     96(R8), Y0
+	VFMADD231PD Y12, Y11, Y0
+	VMOVUPD     Y0, 96(R8)
+	ADDQ        R9, R8
 	VZEROUPPER
 	RET
 
@@ -35518,6 +37111,193 @@ add:
 	VZEROUPPER
 	RET
 
+// func dot1x1F64AVX2(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
+// Requires: AVX, FMA3
+TEXT ·dot1x1F64AVX2(SB), NOSPLIT, $0-72
+	MOVQ   depth+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   b+24(FP), DX
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+	SUBQ   $0x00000020, AX
+	JL     rest
+
+whole:
+	VMOVUPD     (CX), Y8
+	VMOVUPD     (DX), Y9
+	VFMADD231PD Y8, Y9, Y0
+	VMOVUPD     32(CX), Y8
+	VMOVUPD     32(DX), Y9
+	VFMADD231PD Y8, Y9, Y1
+	VMOVUPD     64(CX), Y8
+	VMOVUPD     64(DX), Y9
+	VFMADD231PD Y8, Y9, Y2
+	VMOVUPD     96(CX), Y8
+	VMOVUPD     96(DX), Y9
+	VFMADD231PD Y8, Y9, Y3
+	VMOVUPD     128(CX), Y8
+	VMOVUPD     128(DX), Y9
+	VFMADD231PD Y8, Y9, Y4
+	VMOVUPD     160(CX), Y8
+	VMOVUPD     160(DX), Y9
+	VFMADD231PD Y8, Y9, Y5
+	VMOVUPD     192(CX), Y8
+	VMOVUPD     192(DX), Y9
+	VFMADD231PD Y8, Y9, Y6
+	VMOVUPD     224(CX), Y8
+	VMOVUPD     224(DX), Y9
+	VFMADD231PD Y8, Y9, Y7
+	ADDQ        $0x00000100, CX
+	ADDQ        $0x00000100, DX
+	SUBQ        $0x00000020, AX
+	JGE         whole
+
+rest:
+	ADDQ $0x0000001c, AX
+	JL   tail
+
+vector:
+	VMOVUPD     (CX), Y8
+	VMOVUPD     (DX), Y9
+	VFMADD231PD Y8, Y9, Y0
+	ADDQ        $0x00000020, CX
+	ADDQ        $0x00000020, DX
+	SUBQ        $0x00000004, AX
+	JGE         vector
+
+tail:
+	VADDPD       Y4, Y0, Y0
+	VADDPD       Y5, Y1, Y1
+	VADDPD       Y6, Y2, Y2
+	VADDPD       Y7, Y3, Y3
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y1, Y1
+	VADDPD       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPD       X0, X1, X1
+	VHADDPD      X1, X1, X1
+	MOVQ         c+40(FP), AX
+	MOVQ         flags+64(FP), CX
+	VMULSD       alpha+56(FP), X1, X1
+	TESTQ        $0x00000001, CX
+	JZ           put
+	VADDSD       (AX), X1, X1
+
+put:
+	VMOVSD X1, (AX)
+	VZEROUPPER
+	RET
+
+// func copyRowF64AVX2(dst *float64, width int, src *float64, stride int, n int, depth int)
+// Requires: AVX
+TEXT ·copyRowF64AVX2(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), AX
+	MOVQ    width+8(FP), CX
+	MOVQ    src+16(FP), DX
+	MOVQ    stride+24(FP), BX
+	MOVQ    depth+40(FP), SI
+	ADDQ    CX, CX
+	ADDQ    CX, CX
+	ADDQ    CX, CX
+	ADDQ    BX, BX
+	ADDQ    BX, BX
+	ADDQ    BX, BX
+	MOVQ    n+32(FP), DI
+	NEGQ    DI
+	LEAQ    maskF64AVX2<>+0(SB), R8
+	VMOVUPS 32(R8)(DI*8), Y0
+
+row:
+	VMASKMOVPD (DX), Y0, Y1
+	VMOVUPD    Y1, (AX)
+	ADDQ       BX, DX
+	ADDQ       CX, AX
+	DECQ       SI
+	JNZ        row
+	VZEROUPPER
+	RET
+
+DATA maskF64AVX2<>+0(SB)/8, $-1
+DATA maskF64AVX2<>+8(SB)/8, $-1
+DATA maskF64AVX2<>+16(SB)/8, $-1
+DATA maskF64AVX2<>+24(SB)/8, $-1
+DATA maskF64AVX2<>+32(SB)/8, $+0
+DATA maskF64AVX2<>+40(SB)/8, $+0
+DATA maskF64AVX2<>+48(SB)/8, $+0
+DATA maskF64AVX2<>+56(SB)/8, $+0
+GLOBL maskF64AVX2<>(SB), RODATA|NOPTR, $64
+
+// func copyPanelsF64AVX2(dst *float64, panel int, src *float64, stride int, n int, depth int)
+// Requires: AVX, CMOV, MMX+
+TEXT ·copyPanelsF64AVX2(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), AX
+	MOVQ    panel+8(FP), CX
+	MOVQ    src+16(FP), DX
+	MOVQ    stride+24(FP), BX
+	MOVQ    depth+40(FP), SI
+	ADDQ    CX, CX
+	ADDQ    CX, CX
+	ADDQ    CX, CX
+	ADDQ    BX, BX
+	ADDQ    BX, BX
+	ADDQ    BX, BX
+	MOVQ    n+32(FP), DI
+	MOVQ    DI, R8
+	ANDQ    $0x07, R8
+	XORQ    R9, R9
+	MOVQ    R8, R10
+	SUBQ    $0x04, R10
+	CMOVQLT R9, R10
+	MOVQ    R8, R9
+	SUBQ    R10, R9
+	NEGQ    R9
+	LEAQ    maskF64AVX2<>+0(SB), R11
+	VMOVUPS 32(R11)(R9*8), Y0
+	NEGQ    R10
+	LEAQ    maskF64AVX2<>+0(SB), R9
+	VMOVUPS 32(R9)(R10*8), Y1
+	SHRQ    $0x03, DI
+
+row:
+	MOVQ  DX, R9
+	MOVQ  AX, R10
+	MOVQ  DI, R11
+	TESTQ R11, R11
+	JZ    rest
+
+panel:
+	VMOVUPD    (R9), Y2
+	VMOVUPD    Y2, (R10)
+	PREFETCHT0 (R9)(BX*8)
+	VMOVUPD    32(R9), Y2
+	VMOVUPD    Y2, 32(R10)
+	ADDQ       $0x40, R9
+	ADDQ       CX, R10
+	DECQ       R11
+	JNZ        panel
+
+rest:
+	TESTQ      R8, R8
+	JZ         next
+	VMASKMOVPD (R9), Y0, Y2
+	VMOVUPD    Y2, (R10)
+	VMASKMOVPD 32(R9), Y1, Y2
+	VMOVUPD    Y2, 32(R10)
+
+next:
+	ADDQ BX, DX
+	ADDQ $0x40, AX
+	DECQ SI
+	JNZ  row
+	VZEROUPPER
+	RET
+
 // func transposeF64AVX2(dst *float64, width int, src *float64, stride int, n int, depth int)
 // Requires: AVX, CMOV
 TEXT ·transposeF64AVX2(SB), NOSPLIT, $0-48
@@ -35534,31 +37314,78 @@ TEXT ·transposeF64AVX2(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), SI
 
 group:
-	MOVQ    $0x00000004, DI
-	CMPQ    DX, DI
-	CMOVQLT DX, DI
-	NEGQ    DI
-	LEAQ    maskF64AVX2<>+0(SB), R8
-	VMOVUPS 32(R8)(DI*8), Y0
-	MOVQ    depth+40(FP), R9
-	MOVQ    BX, DI
-	MOVQ    SI, R8
+	CMPQ DX, $0x04
+	JL   masked
+	MOVQ depth+40(FP), R9
+	MOVQ BX, DI
+	MOVQ SI, R8
 
-block:
+whole:
 	MOVQ       DI, R10
-	VMOVUPD    (R10), Y1
+	VMOVUPD    (R10), Y0
 	LEAQ       (R10)(CX*1), R11
 	CMPQ       DX, $0x01
 	CMOVQGT    R11, R10
-	VMOVUPD    (R10), Y2
+	VMOVUPD    (R10), Y1
 	LEAQ       (R10)(CX*1), R11
 	CMPQ       DX, $0x02
 	CMOVQGT    R11, R10
-	VMOVUPD    (R10), Y3
+	VMOVUPD    (R10), Y2
 	LEAQ       (R10)(CX*1), R11
 	CMPQ       DX, $0x03
 	CMOVQGT    R11, R10
-	VMOVUPD    (R10), Y4
+	VMOVUPD    (R10), Y3
+	VUNPCKLPD  Y1, Y0, Y4
+	VUNPCKHPD  Y1, Y0, Y0
+	VUNPCKLPD  Y3, Y2, Y1
+	VUNPCKHPD  Y3, Y2, Y2
+	VPERM2F128 $0x20, Y1, Y4, Y3
+	VPERM2F128 $0x31, Y1, Y4, Y1
+	VPERM2F128 $0x20, Y2, Y0, Y4
+	VPERM2F128 $0x31, Y2, Y0, Y0
+	VMOVUPD    Y3, (R8)
+	ADDQ       AX, R8
+	VMOVUPD    Y4, (R8)
+	ADDQ       AX, R8
+	VMOVUPD    Y1, (R8)
+	ADDQ       AX, R8
+	VMOVUPD    Y0, (R8)
+	ADDQ       AX, R8
+	ADDQ       $0x20, DI
+	SUBQ       $0x04, R9
+	JG         whole
+	ADDQ       CX, BX
+	ADDQ       CX, BX
+	ADDQ       CX, BX
+	ADDQ       CX, BX
+	ADDQ       $0x20, SI
+	SUBQ       $0x04, DX
+	JG         group
+	JMP        done
+
+masked:
+	MOVQ    DX, DI
+	NEGQ    DI
+	LEAQ    maskF64AVX2<>+0(SB), R8
+	VMOVUPS 32(R8)(DI*8), Y0
+	MOVQ    depth+40(FP), DI
+	MOVQ    SI, SI
+
+part:
+	MOVQ       BX, R8
+	VMOVUPD    (R8), Y1
+	LEAQ       (R8)(CX*1), R9
+	CMPQ       DX, $0x01
+	CMOVQGT    R9, R8
+	VMOVUPD    (R8), Y2
+	LEAQ       (R8)(CX*1), R9
+	CMPQ       DX, $0x02
+	CMOVQGT    R9, R8
+	VMOVUPD    (R8), Y3
+	LEAQ       (R8)(CX*1), R9
+	CMPQ       DX, $0x03
+	CMOVQGT    R9, R8
+	VMOVUPD    (R8), Y4
 	VUNPCKLPD  Y2, Y1, Y5
 	VUNPCKHPD  Y2, Y1, Y1
 	VUNPCKLPD  Y4, Y3, Y2
@@ -35567,36 +37394,21 @@ block:
 	VPERM2F128 $0x31, Y2, Y5, Y2
 	VPERM2F128 $0x20, Y3, Y1, Y5
 	VPERM2F128 $0x31, Y3, Y1, Y1
-	VMASKMOVPD Y4, Y0, (R8)
-	ADDQ       AX, R8
-	VMASKMOVPD Y5, Y0, (R8)
-	ADDQ       AX, R8
-	VMASKMOVPD Y2, Y0, (R8)
-	ADDQ       AX, R8
-	VMASKMOVPD Y1, Y0, (R8)
-	ADDQ       AX, R8
-	ADDQ       $0x20, DI
-	SUBQ       $0x04, R9
-	JG         block
-	ADDQ       CX, BX
-	ADDQ       CX, BX
-	ADDQ       CX, BX
-	ADDQ       CX, BX
-	ADDQ       $0x20, SI
-	SUBQ       $0x04, DX
-	JG         group
+	VMASKMOVPD Y4, Y0, (SI)
+	ADDQ       AX, SI
+	VMASKMOVPD Y5, Y0, (SI)
+	ADDQ       AX, SI
+	VMASKMOVPD Y2, Y0, (SI)
+	ADDQ       AX, SI
+	VMASKMOVPD Y1, Y0, (SI)
+	ADDQ       AX, SI
+	ADDQ       $0x20, BX
+	SUBQ       $0x04, DI
+	JG         part
+
+done:
 	VZEROUPPER
 	RET
-
-DATA maskF64AVX2<>+0(SB)/8, $-1
-DATA maskF64AVX2<>+8(SB)/8, $-1
-DATA maskF64AVX2<>+16(SB)/8, $-1
-DATA maskF64AVX2<>+24(SB)/8, $-1
-DATA maskF64AVX2<>+32(SB)/8, $+0
-DATA maskF64AVX2<>+40(SB)/8, $+0
-DATA maskF64AVX2<>+48(SB)/8, $+0
-DATA maskF64AVX2<>+56(SB)/8, $+0
-GLOBL maskF64AVX2<>(SB), RODATA|NOPTR, $64
 
 // func finishF64AVX2(x *float64, y *float64, z *float64, n int, least float64)
 // Requires: AVX
@@ -69307,6 +71119,1828 @@ add:
 	VZEROUPPER
 	RET
 
+// func tile1x16BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·tile1x16BF16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	ADDQ       R8, R9
+
+begin:
+	MOVQ   next+88(FP), R9
+	MOVQ   step+96(FP), R10
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VPMOVZXWD    (SI), Y2
+	VPSLLD       $0x10, Y2, Y2
+	PREFETCHT0   (R9)
+	VPMOVZXWD    16(SI), Y3
+	VPSLLD       $0x10, Y3, Y3
+	PREFETCHT0   32(R9)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (SI), Y2
+	VPSLLD       $0x10, Y2, Y2
+	PREFETCHT0   (SI)(BX*8)
+	VPMOVZXWD    16(SI), Y3
+	VPSLLD       $0x10, Y3, Y3
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (SI), Y2
+	VPSLLD       $0x10, Y2, Y2
+	PREFETCHT0   (SI)(BX*8)
+	VPMOVZXWD    16(SI), Y3
+	VPSLLD       $0x10, Y3, Y3
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VPMOVZXWD    (SI), Y2
+	VPSLLD       $0x10, Y2, Y2
+	PREFETCHT0   (SI)(BX*8)
+	VPMOVZXWD    16(SI), Y3
+	VPSLLD       $0x10, Y3, Y3
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y2
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y2, Y0, Y0
+	VMOVUPS      Y0, (DI)
+	VMULPS       Y2, Y1, Y1
+	VMOVUPS      Y1, 32(DI)
+	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (DI), Y3
+	VFMADD231PS Y2, Y0, Y3
+	VMOVUPS     Y3, (DI)
+	VMOVUPS     32(DI), Y0
+	VFMADD231PS Y2, Y1, Y0
+	VMOVUPS     Y0, 32(DI)
+	ADDQ        R8, DI
+	VZEROUPPER
+	RET
+
+// func tile2x16BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·tile2x16BF16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VPMOVZXWD    (DI), Y4
+	VPSLLD       $0x10, Y4, Y4
+	PREFETCHT0   (R10)
+	VPMOVZXWD    16(DI), Y5
+	VPSLLD       $0x10, Y5, Y5
+	PREFETCHT0   32(R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (SI)(CX*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (DI), Y4
+	VPSLLD       $0x10, Y4, Y4
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    16(DI), Y5
+	VPSLLD       $0x10, Y5, Y5
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (SI)(CX*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (DI), Y4
+	VPSLLD       $0x10, Y4, Y4
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    16(DI), Y5
+	VPSLLD       $0x10, Y5, Y5
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (SI)(CX*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VPMOVZXWD    (DI), Y4
+	VPSLLD       $0x10, Y4, Y4
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    16(DI), Y5
+	VPSLLD       $0x10, Y5, Y5
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (SI)(CX*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y4
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y4, Y0, Y0
+	VMOVUPS      Y0, (R8)
+	VMULPS       Y4, Y1, Y1
+	VMOVUPS      Y1, 32(R8)
+	ADDQ         R9, R8
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      Y2, (R8)
+	VMULPS       Y4, Y3, Y3
+	VMOVUPS      Y3, 32(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R8), Y5
+	VFMADD231PS Y4, Y0, Y5
+	VMOVUPS     Y5, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y4, Y1, Y0
+	VMOVUPS     Y0, 32(R8)
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y0
+	VFMADD231PS Y4, Y2, Y0
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y4, Y3, Y0
+	VMOVUPS     Y0, 32(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile3x16BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·tile3x16BF16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VPMOVZXWD    (DI), Y6
+	VPSLLD       $0x10, Y6, Y6
+	PREFETCHT0   (R10)
+	VPMOVZXWD    16(DI), Y7
+	VPSLLD       $0x10, Y7, Y7
+	PREFETCHT0   32(R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (SI)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (SI)(CX*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (DI), Y6
+	VPSLLD       $0x10, Y6, Y6
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    16(DI), Y7
+	VPSLLD       $0x10, Y7, Y7
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (SI)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (SI)(CX*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (DI), Y6
+	VPSLLD       $0x10, Y6, Y6
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    16(DI), Y7
+	VPSLLD       $0x10, Y7, Y7
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (SI)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (SI)(CX*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VPMOVZXWD    (DI), Y6
+	VPSLLD       $0x10, Y6, Y6
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    16(DI), Y7
+	VPSLLD       $0x10, Y7, Y7
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (SI)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (SI)(CX*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y6
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y6, Y0, Y0
+	VMOVUPS      Y0, (R8)
+	VMULPS       Y6, Y1, Y1
+	VMOVUPS      Y1, 32(R8)
+	ADDQ         R9, R8
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      Y2, (R8)
+	VMULPS       Y6, Y3, Y3
+	VMOVUPS      Y3, 32(R8)
+	ADDQ         R9, R8
+	VMULPS       Y6, Y4, Y4
+	VMOVUPS      Y4, (R8)
+	VMULPS       Y6, Y5, Y5
+	VMOVUPS      Y5, 32(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R8), Y7
+	VFMADD231PS Y6, Y0, Y7
+	VMOVUPS     Y7, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y6, Y1, Y0
+	VMOVUPS     Y0, 32(R8)
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y0
+	VFMADD231PS Y6, Y2, Y0
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y6, Y3, Y0
+	VMOVUPS     Y0, 32(R8)
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y0
+	VFMADD231PS Y6, Y4, Y0
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y6, Y5, Y0
+	VMOVUPS     Y0, 32(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile4x16BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·tile4x16BF16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ   next+88(FP), R11
+	MOVQ   step+96(FP), R12
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
+	VPMOVZXWD    (R8), Y8
+	VPSLLD       $0x10, Y8, Y8
+	PREFETCHT0   (R11)
+	VPMOVZXWD    16(R8), Y9
+	VPSLLD       $0x10, Y9, Y9
+	PREFETCHT0   32(R11)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (SI)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (SI)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (SI)(DI*1), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (R8), Y8
+	VPSLLD       $0x10, Y8, Y8
+	PREFETCHT0   (R8)(BX*8)
+	VPMOVZXWD    16(R8), Y9
+	VPSLLD       $0x10, Y9, Y9
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (SI)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (SI)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (SI)(DI*1), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (R8), Y8
+	VPSLLD       $0x10, Y8, Y8
+	PREFETCHT0   (R8)(BX*8)
+	VPMOVZXWD    16(R8), Y9
+	VPSLLD       $0x10, Y9, Y9
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (SI)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (SI)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (SI)(DI*1), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVZXWD    (R8), Y8
+	VPSLLD       $0x10, Y8, Y8
+	PREFETCHT0   (R8)(BX*8)
+	VPMOVZXWD    16(R8), Y9
+	VPSLLD       $0x10, Y9, Y9
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (SI)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (SI)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (SI)(DI*1), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y8
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y8, Y0, Y0
+	VMOVUPS      Y0, (R9)
+	VMULPS       Y8, Y1, Y1
+	VMOVUPS      Y1, 32(R9)
+	ADDQ         R10, R9
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      Y2, (R9)
+	VMULPS       Y8, Y3, Y3
+	VMOVUPS      Y3, 32(R9)
+	ADDQ         R10, R9
+	VMULPS       Y8, Y4, Y4
+	VMOVUPS      Y4, (R9)
+	VMULPS       Y8, Y5, Y5
+	VMOVUPS      Y5, 32(R9)
+	ADDQ         R10, R9
+	VMULPS       Y8, Y6, Y6
+	VMOVUPS      Y6, (R9)
+	VMULPS       Y8, Y7, Y7
+	VMOVUPS      Y7, 32(R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R9), Y9
+	VFMADD231PS Y8, Y0, Y9
+	VMOVUPS     Y9, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y8, Y1, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VMOVUPS     (R9), Y0
+	VFMADD231PS Y8, Y2, Y0
+	VMOVUPS     Y0, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y8, Y3, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VMOVUPS     (R9), Y0
+	VFMADD231PS Y8, Y4, Y0
+	VMOVUPS     Y0, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y8, Y5, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VMOVUPS     (R9), Y0
+	VFMADD231PS Y8, Y6, Y0
+	VMOVUPS     Y0, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y8, Y7, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func tile5x16BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·tile5x16BF16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ   next+88(FP), R11
+	MOVQ   step+96(FP), R12
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
+	IMUL3Q $0x00000005, R10, R11
+	ADDQ   R9, R11
+
+shallow:
+	VPMOVZXWD    (R8), Y10
+	VPSLLD       $0x10, Y10, Y10
+	PREFETCHT0   (R11)
+	VPMOVZXWD    16(R8), Y11
+	VPSLLD       $0x10, Y11, Y11
+	PREFETCHT0   32(R11)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (SI)(DI*1), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (SI)(CX*4), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (R8), Y10
+	VPSLLD       $0x10, Y10, Y10
+	PREFETCHT0   (R8)(BX*8)
+	VPMOVZXWD    16(R8), Y11
+	VPSLLD       $0x10, Y11, Y11
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (SI)(DI*1), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (SI)(CX*4), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (R8), Y10
+	VPSLLD       $0x10, Y10, Y10
+	PREFETCHT0   (R8)(BX*8)
+	VPMOVZXWD    16(R8), Y11
+	VPSLLD       $0x10, Y11, Y11
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (SI)(DI*1), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (SI)(CX*4), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPMOVZXWD    (R8), Y10
+	VPSLLD       $0x10, Y10, Y10
+	PREFETCHT0   (R8)(BX*8)
+	VPMOVZXWD    16(R8), Y11
+	VPSLLD       $0x10, Y11, Y11
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (SI)(DI*1), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (SI)(CX*4), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y10
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y10, Y0, Y0
+	VMOVUPS      Y0, (R9)
+	VMULPS       Y10, Y1, Y1
+	VMOVUPS      Y1, 32(R9)
+	ADDQ         R10, R9
+	VMULPS       Y10, Y2, Y2
+	VMOVUPS      Y2, (R9)
+	VMULPS       Y10, Y3, Y3
+	VMOVUPS      Y3, 32(R9)
+	ADDQ         R10, R9
+	VMULPS       Y10, Y4, Y4
+	VMOVUPS      Y4, (R9)
+	VMULPS       Y10, Y5, Y5
+	VMOVUPS      Y5, 32(R9)
+	ADDQ         R10, R9
+	VMULPS       Y10, Y6, Y6
+	VMOVUPS      Y6, (R9)
+	VMULPS       Y10, Y7, Y7
+	VMOVUPS      Y7, 32(R9)
+	ADDQ         R10, R9
+	VMULPS       Y10, Y8, Y8
+	VMOVUPS      Y8, (R9)
+	VMULPS       Y10, Y9, Y9
+	VMOVUPS      Y9, 32(R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R9), Y11
+	VFMADD231PS Y10, Y0, Y11
+	VMOVUPS     Y11, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y10, Y1, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VMOVUPS     (R9), Y0
+	VFMADD231PS Y10, Y2, Y0
+	VMOVUPS     Y0, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y10, Y3, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VMOVUPS     (R9), Y0
+	VFMADD231PS Y10, Y4, Y0
+	VMOVUPS     Y0, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y10, Y5, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VMOVUPS     (R9), Y0
+	VFMADD231PS Y10, Y6, Y0
+	VMOVUPS     Y0, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y10, Y7, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VMOVUPS     (R9), Y0
+	VFMADD231PS Y10, Y8, Y0
+	VMOVUPS     Y0, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y10, Y9, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func tile6x16BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·tile6x16BF16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+
+begin:
+	MOVQ   next+88(FP), R12
+	MOVQ   step+96(FP), R13
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
+	IMUL3Q $0x00000006, R11, R12
+	ADDQ   R10, R12
+
+shallow:
+	VPMOVZXWD    (R9), Y12
+	VPSLLD       $0x10, Y12, Y12
+	PREFETCHT0   (R12)
+	VPMOVZXWD    16(R9), Y13
+	VPSLLD       $0x10, Y13, Y13
+	PREFETCHT0   32(R12)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (SI)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (SI)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (SI)(DI*1), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (SI)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (SI)(R8*1), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (R9), Y12
+	VPSLLD       $0x10, Y12, Y12
+	PREFETCHT0   (R9)(BX*8)
+	VPMOVZXWD    16(R9), Y13
+	VPSLLD       $0x10, Y13, Y13
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (SI)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (SI)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (SI)(DI*1), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (SI)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (SI)(R8*1), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (R9), Y12
+	VPSLLD       $0x10, Y12, Y12
+	PREFETCHT0   (R9)(BX*8)
+	VPMOVZXWD    16(R9), Y13
+	VPSLLD       $0x10, Y13, Y13
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (SI)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (SI)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (SI)(DI*1), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (SI)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (SI)(R8*1), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VPMOVZXWD    (R9), Y12
+	VPSLLD       $0x10, Y12, Y12
+	PREFETCHT0   (R9)(BX*8)
+	VPMOVZXWD    16(R9), Y13
+	VPSLLD       $0x10, Y13, Y13
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (SI)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (SI)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (SI)(DI*1), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (SI)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (SI)(R8*1), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y12
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y12, Y0, Y0
+	VMOVUPS      Y0, (R10)
+	VMULPS       Y12, Y1, Y1
+	VMOVUPS      Y1, 32(R10)
+	ADDQ         R11, R10
+	VMULPS       Y12, Y2, Y2
+	VMOVUPS      Y2, (R10)
+	VMULPS       Y12, Y3, Y3
+	VMOVUPS      Y3, 32(R10)
+	ADDQ         R11, R10
+	VMULPS       Y12, Y4, Y4
+	VMOVUPS      Y4, (R10)
+	VMULPS       Y12, Y5, Y5
+	VMOVUPS      Y5, 32(R10)
+	ADDQ         R11, R10
+	VMULPS       Y12, Y6, Y6
+	VMOVUPS      Y6, (R10)
+	VMULPS       Y12, Y7, Y7
+	VMOVUPS      Y7, 32(R10)
+	ADDQ         R11, R10
+	VMULPS       Y12, Y8, Y8
+	VMOVUPS      Y8, (R10)
+	VMULPS       Y12, Y9, Y9
+	VMOVUPS      Y9, 32(R10)
+	ADDQ         R11, R10
+	VMULPS       Y12, Y10, Y10
+	VMOVUPS      Y10, (R10)
+	VMULPS       Y12, Y11, Y11
+	VMOVUPS      Y11, 32(R10)
+	ADDQ         R11, R10
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R10), Y13
+	VFMADD231PS Y12, Y0, Y13
+	VMOVUPS     Y13, (R10)
+	VMOVUPS     32(R10), Y0
+	VFMADD231PS Y12, Y1, Y0
+	VMOVUPS     Y0, 32(R10)
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y0
+	VFMADD231PS Y12, Y2, Y0
+	VMOVUPS     Y0, (R10)
+	VMOVUPS     32(R10), Y0
+	VFMADD231PS Y12, Y3, Y0
+	VMOVUPS     Y0, 32(R10)
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y0
+	VFMADD231PS Y12, Y4, Y0
+	VMOVUPS     Y0, (R10)
+	VMOVUPS     32(R10), Y0
+	VFMADD231PS Y12, Y5, Y0
+	VMOVUPS     Y0, 32(R10)
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y0
+	VFMADD231PS Y12, Y6, Y0
+	VMOVUPS     Y0, (R10)
+	VMOVUPS     32(R10), Y0
+	VFMADD231PS Y12, Y7, Y0
+	VMOVUPS     Y0, 32(R10)
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y0
+	VFMADD231PS Y12, Y8, Y0
+	VMOVUPS     Y0, (R10)
+	VMOVUPS     32(R10), Y0
+	VFMADD231PS Y12, Y9, Y0
+	VMOVUPS     Y0, 32(R10)
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y0
+	VFMADD231PS Y12, Y10, Y0
+	VMOVUPS     Y0, (R10)
+	VMOVUPS     32(R10), Y0
+	VFMADD231PS Y12, Y11, Y0
+	VMOVUPS     Y0, 32(R10)
+	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func tile1x32BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·tile1x32BF16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       R8, R9
+
+begin:
+	MOVQ   next+88(FP), R9
+	MOVQ   step+96(FP), R10
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VPMOVZXWD    (SI), Y4
+	VPSLLD       $0x10, Y4, Y4
+	PREFETCHT0   (R9)
+	VPMOVZXWD    16(SI), Y5
+	VPSLLD       $0x10, Y5, Y5
+	PREFETCHT0   32(R9)
+	VPMOVZXWD    32(SI), Y6
+	VPSLLD       $0x10, Y6, Y6
+	PREFETCHT0   64(R9)
+	VPMOVZXWD    48(SI), Y7
+	VPSLLD       $0x10, Y7, Y7
+	PREFETCHT0   96(R9)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y8
+	VFMADD231PS  Y4, Y8, Y0
+	VFMADD231PS  Y5, Y8, Y1
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (SI), Y4
+	VPSLLD       $0x10, Y4, Y4
+	PREFETCHT0   (SI)(BX*8)
+	VPMOVZXWD    16(SI), Y5
+	VPSLLD       $0x10, Y5, Y5
+	VPMOVZXWD    32(SI), Y6
+	VPSLLD       $0x10, Y6, Y6
+	VPMOVZXWD    48(SI), Y7
+	VPSLLD       $0x10, Y7, Y7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y8
+	VFMADD231PS  Y4, Y8, Y0
+	VFMADD231PS  Y5, Y8, Y1
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (SI), Y4
+	VPSLLD       $0x10, Y4, Y4
+	PREFETCHT0   (SI)(BX*8)
+	VPMOVZXWD    16(SI), Y5
+	VPSLLD       $0x10, Y5, Y5
+	VPMOVZXWD    32(SI), Y6
+	VPSLLD       $0x10, Y6, Y6
+	VPMOVZXWD    48(SI), Y7
+	VPSLLD       $0x10, Y7, Y7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y8
+	VFMADD231PS  Y4, Y8, Y0
+	VFMADD231PS  Y5, Y8, Y1
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VPMOVZXWD    (SI), Y4
+	VPSLLD       $0x10, Y4, Y4
+	PREFETCHT0   (SI)(BX*8)
+	VPMOVZXWD    16(SI), Y5
+	VPSLLD       $0x10, Y5, Y5
+	VPMOVZXWD    32(SI), Y6
+	VPSLLD       $0x10, Y6, Y6
+	VPMOVZXWD    48(SI), Y7
+	VPSLLD       $0x10, Y7, Y7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y8
+	VFMADD231PS  Y4, Y8, Y0
+	VFMADD231PS  Y5, Y8, Y1
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y4
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y4, Y0, Y0
+	VMOVUPS      Y0, (DI)
+	VMULPS       Y4, Y1, Y1
+	VMOVUPS      Y1, 32(DI)
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      Y2, 64(DI)
+	VMULPS       Y4, Y3, Y3
+	VMOVUPS      Y3, 96(DI)
+	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (DI), Y5
+	VFMADD231PS Y4, Y0, Y5
+	VMOVUPS     Y5, (DI)
+	VMOVUPS     32(DI), Y0
+	VFMADD231PS Y4, Y1, Y0
+	VMOVUPS     Y0, 32(DI)
+	VMOVUPS     64(DI), Y0
+	VFMADD231PS Y4, Y2, Y0
+	VMOVUPS     Y0, 64(DI)
+	VMOVUPS     96(DI), Y0
+	VFMADD231PS Y4, Y3, Y0
+	VMOVUPS     Y0, 96(DI)
+	ADDQ        R8, DI
+	VZEROUPPER
+	RET
+
+// func tile2x32BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·tile2x32BF16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VPMOVZXWD    (DI), Y8
+	VPSLLD       $0x10, Y8, Y8
+	PREFETCHT0   (R10)
+	VPMOVZXWD    16(DI), Y9
+	VPSLLD       $0x10, Y9, Y9
+	PREFETCHT0   32(R10)
+	VPMOVZXWD    32(DI), Y10
+	VPSLLD       $0x10, Y10, Y10
+	PREFETCHT0   64(R10)
+	VPMOVZXWD    48(DI), Y11
+	VPSLLD       $0x10, Y11, Y11
+	PREFETCHT0   96(R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y8, Y12, Y0
+	VFMADD231PS  Y9, Y12, Y1
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VPMOVZXWD    (DI), Y8
+	VPSLLD       $0x10, Y8, Y8
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    16(DI), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VPMOVZXWD    32(DI), Y10
+	VPSLLD       $0x10, Y10, Y10
+	VPMOVZXWD    48(DI), Y11
+	VPSLLD       $0x10, Y11, Y11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y8, Y12, Y0
+	VFMADD231PS  Y9, Y12, Y1
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VPMOVZXWD    (DI), Y8
+	VPSLLD       $0x10, Y8, Y8
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    16(DI), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VPMOVZXWD    32(DI), Y10
+	VPSLLD       $0x10, Y10, Y10
+	VPMOVZXWD    48(DI), Y11
+	VPSLLD       $0x10, Y11, Y11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y8, Y12, Y0
+	VFMADD231PS  Y9, Y12, Y1
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VPMOVZXWD    (DI), Y8
+	VPSLLD       $0x10, Y8, Y8
+	PREFETCHT0   (DI)(BX*8)
+	VPMOVZXWD    16(DI), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VPMOVZXWD    32(DI), Y10
+	VPSLLD       $0x10, Y10, Y10
+	VPMOVZXWD    48(DI), Y11
+	VPSLLD       $0x10, Y11, Y11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y8, Y12, Y0
+	VFMADD231PS  Y9, Y12, Y1
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y8
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y8, Y0, Y0
+	VMOVUPS      Y0, (R8)
+	VMULPS       Y8, Y1, Y1
+	VMOVUPS      Y1, 32(R8)
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      Y2, 64(R8)
+	VMULPS       Y8, Y3, Y3
+	VMOVUPS      Y3, 96(R8)
+	ADDQ         R9, R8
+	VMULPS       Y8, Y4, Y4
+	VMOVUPS      Y4, (R8)
+	VMULPS       Y8, Y5, Y5
+	VMOVUPS      Y5, 32(R8)
+	VMULPS       Y8, Y6, Y6
+	VMOVUPS      Y6, 64(R8)
+	VMULPS       Y8, Y7, Y7
+	VMOVUPS      Y7, 96(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R8), Y9
+	VFMADD231PS Y8, Y0, Y9
+	VMOVUPS     Y9, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y8, Y1, Y0
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     64(R8), Y0
+	VFMADD231PS Y8, Y2, Y0
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     96(R8), Y0
+	VFMADD231PS Y8, Y3, Y0
+	VMOVUPS     Y0, 96(R8)
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y0
+	VFMADD231PS Y8, Y4, Y0
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y8, Y5, Y0
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     64(R8), Y0
+	VFMADD231PS Y8, Y6, Y0
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     96(R8), Y0
+	VFMADD231PS Y8, Y7, Y0
+	VMOVUPS     Y0, 96(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile3x32BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·tile3x32BF16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VBROADCASTSS (SI), Y12
+	VBROADCASTSS (SI)(CX*1), Y13
+	VBROADCASTSS (SI)(CX*2), Y14
+	VPMOVZXWD    (DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	PREFETCHT0   (R10)
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VPMOVZXWD    16(DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	PREFETCHT0   32(R10)
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VPMOVZXWD    32(DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	PREFETCHT0   64(R10)
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VPMOVZXWD    48(DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	PREFETCHT0   96(R10)
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VBROADCASTSS (SI), Y12
+	VBROADCASTSS (SI)(CX*1), Y13
+	VBROADCASTSS (SI)(CX*2), Y14
+	VPMOVZXWD    (DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	PREFETCHT0   (DI)(BX*8)
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VPMOVZXWD    16(DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VPMOVZXWD    32(DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VPMOVZXWD    48(DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VBROADCASTSS (SI), Y12
+	VBROADCASTSS (SI)(CX*1), Y13
+	VBROADCASTSS (SI)(CX*2), Y14
+	VPMOVZXWD    (DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	PREFETCHT0   (DI)(BX*8)
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VPMOVZXWD    16(DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VPMOVZXWD    32(DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VPMOVZXWD    48(DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Y12
+	VBROADCASTSS (SI)(CX*1), Y13
+	VBROADCASTSS (SI)(CX*2), Y14
+	VPMOVZXWD    (DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	PREFETCHT0   (DI)(BX*8)
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VPMOVZXWD    16(DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VPMOVZXWD    32(DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VPMOVZXWD    48(DI), Y15
+	VPSLLD       $0x10, Y15, Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y12
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y12, Y0, Y0
+	VMOVUPS      Y0, (R8)
+	VMULPS       Y12, Y1, Y1
+	VMOVUPS      Y1, 32(R8)
+	VMULPS       Y12, Y2, Y2
+	VMOVUPS      Y2, 64(R8)
+	VMULPS       Y12, Y3, Y3
+	VMOVUPS      Y3, 96(R8)
+	ADDQ         R9, R8
+	VMULPS       Y12, Y4, Y4
+	VMOVUPS      Y4, (R8)
+	VMULPS       Y12, Y5, Y5
+	VMOVUPS      Y5, 32(R8)
+	VMULPS       Y12, Y6, Y6
+	VMOVUPS      Y6, 64(R8)
+	VMULPS       Y12, Y7, Y7
+	VMOVUPS      Y7, 96(R8)
+	ADDQ         R9, R8
+	VMULPS       Y12, Y8, Y8
+	VMOVUPS      Y8, (R8)
+	VMULPS       Y12, Y9, Y9
+	VMOVUPS      Y9, 32(R8)
+	VMULPS       Y12, Y10, Y10
+	VMOVUPS      Y10, 64(R8)
+	VMULPS       Y12, Y11, Y11
+	VMOVUPS      Y11, 96(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R8), Y13
+	VFMADD231PS Y12, Y0, Y13
+	VMOVUPS     Y13, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y12, Y1, Y0
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     64(R8), Y0
+	VFMADD231PS Y12, Y2, Y0
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     96(R8), Y0
+	VFMADD231PS Y12, Y3, Y0
+	VMOVUPS     Y0, 96(R8)
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y0
+	VFMADD231PS Y12, Y4, Y0
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y12, Y5, Y0
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     64(R8), Y0
+	VFMADD231PS Y12, Y6, Y0
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     96(R8), Y0
+	VFMADD231PS Y12, Y7, Y0
+	VMOVUPS     Y0, 96(R8)
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y0
+	VFMADD231PS Y12, Y8, Y0
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y12, Y9, Y0
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     64(R8), Y0
+	VFMADD231PS Y12, Y10, Y0
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     96(R8), Y0
+	VFMADD231PS Y12, Y11, Y0
+	VMOVUPS     Y0, 96(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
 // func dot1x4BF16F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·dot1x4BF16F32AVX2(SB), NOSPLIT, $0-72
@@ -80574,6 +84208,1732 @@ add:
 	VFMADD231PS   X24, X1, X0
 	VMOVUPS       X0, (AX)
 	ADDQ          CX, AX
+	VZEROUPPER
+	RET
+
+// func tile1x16F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·tile1x16F16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	ADDQ       R8, R9
+
+begin:
+	MOVQ   next+88(FP), R9
+	MOVQ   step+96(FP), R10
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VCVTPH2PS    (SI), Y2
+	PREFETCHT0   (R9)
+	VCVTPH2PS    16(SI), Y3
+	PREFETCHT0   32(R9)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (SI), Y2
+	PREFETCHT0   (SI)(BX*8)
+	VCVTPH2PS    16(SI), Y3
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (SI), Y2
+	PREFETCHT0   (SI)(BX*8)
+	VCVTPH2PS    16(SI), Y3
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VCVTPH2PS    (SI), Y2
+	PREFETCHT0   (SI)(BX*8)
+	VCVTPH2PS    16(SI), Y3
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y2
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y2, Y0, Y0
+	VMOVUPS      Y0, (DI)
+	VMULPS       Y2, Y1, Y1
+	VMOVUPS      Y1, 32(DI)
+	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (DI), Y3
+	VFMADD231PS Y2, Y0, Y3
+	VMOVUPS     Y3, (DI)
+	VMOVUPS     32(DI), Y0
+	VFMADD231PS Y2, Y1, Y0
+	VMOVUPS     Y0, 32(DI)
+	ADDQ        R8, DI
+	VZEROUPPER
+	RET
+
+// func tile2x16F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·tile2x16F16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VCVTPH2PS    (DI), Y4
+	PREFETCHT0   (R10)
+	VCVTPH2PS    16(DI), Y5
+	PREFETCHT0   32(R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (SI)(CX*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (DI), Y4
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    16(DI), Y5
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (SI)(CX*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (DI), Y4
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    16(DI), Y5
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (SI)(CX*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VCVTPH2PS    (DI), Y4
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    16(DI), Y5
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (SI)(CX*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y4
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y4, Y0, Y0
+	VMOVUPS      Y0, (R8)
+	VMULPS       Y4, Y1, Y1
+	VMOVUPS      Y1, 32(R8)
+	ADDQ         R9, R8
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      Y2, (R8)
+	VMULPS       Y4, Y3, Y3
+	VMOVUPS      Y3, 32(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R8), Y5
+	VFMADD231PS Y4, Y0, Y5
+	VMOVUPS     Y5, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y4, Y1, Y0
+	VMOVUPS     Y0, 32(R8)
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y0
+	VFMADD231PS Y4, Y2, Y0
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y4, Y3, Y0
+	VMOVUPS     Y0, 32(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile3x16F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·tile3x16F16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VCVTPH2PS    (DI), Y6
+	PREFETCHT0   (R10)
+	VCVTPH2PS    16(DI), Y7
+	PREFETCHT0   32(R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (SI)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (SI)(CX*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (DI), Y6
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    16(DI), Y7
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (SI)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (SI)(CX*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (DI), Y6
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    16(DI), Y7
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (SI)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (SI)(CX*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VCVTPH2PS    (DI), Y6
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    16(DI), Y7
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (SI)(CX*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (SI)(CX*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y6
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y6, Y0, Y0
+	VMOVUPS      Y0, (R8)
+	VMULPS       Y6, Y1, Y1
+	VMOVUPS      Y1, 32(R8)
+	ADDQ         R9, R8
+	VMULPS       Y6, Y2, Y2
+	VMOVUPS      Y2, (R8)
+	VMULPS       Y6, Y3, Y3
+	VMOVUPS      Y3, 32(R8)
+	ADDQ         R9, R8
+	VMULPS       Y6, Y4, Y4
+	VMOVUPS      Y4, (R8)
+	VMULPS       Y6, Y5, Y5
+	VMOVUPS      Y5, 32(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R8), Y7
+	VFMADD231PS Y6, Y0, Y7
+	VMOVUPS     Y7, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y6, Y1, Y0
+	VMOVUPS     Y0, 32(R8)
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y0
+	VFMADD231PS Y6, Y2, Y0
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y6, Y3, Y0
+	VMOVUPS     Y0, 32(R8)
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y0
+	VFMADD231PS Y6, Y4, Y0
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y6, Y5, Y0
+	VMOVUPS     Y0, 32(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile4x16F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·tile4x16F16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ   next+88(FP), R11
+	MOVQ   step+96(FP), R12
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
+	IMUL3Q $0x00000004, R10, R11
+	ADDQ   R9, R11
+
+shallow:
+	VCVTPH2PS    (R8), Y8
+	PREFETCHT0   (R11)
+	VCVTPH2PS    16(R8), Y9
+	PREFETCHT0   32(R11)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (SI)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (SI)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (SI)(DI*1), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (R8), Y8
+	PREFETCHT0   (R8)(BX*8)
+	VCVTPH2PS    16(R8), Y9
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (SI)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (SI)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (SI)(DI*1), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (R8), Y8
+	PREFETCHT0   (R8)(BX*8)
+	VCVTPH2PS    16(R8), Y9
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (SI)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (SI)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (SI)(DI*1), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VCVTPH2PS    (R8), Y8
+	PREFETCHT0   (R8)(BX*8)
+	VCVTPH2PS    16(R8), Y9
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (SI)(CX*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (SI)(CX*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (SI)(DI*1), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y8
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y8, Y0, Y0
+	VMOVUPS      Y0, (R9)
+	VMULPS       Y8, Y1, Y1
+	VMOVUPS      Y1, 32(R9)
+	ADDQ         R10, R9
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      Y2, (R9)
+	VMULPS       Y8, Y3, Y3
+	VMOVUPS      Y3, 32(R9)
+	ADDQ         R10, R9
+	VMULPS       Y8, Y4, Y4
+	VMOVUPS      Y4, (R9)
+	VMULPS       Y8, Y5, Y5
+	VMOVUPS      Y5, 32(R9)
+	ADDQ         R10, R9
+	VMULPS       Y8, Y6, Y6
+	VMOVUPS      Y6, (R9)
+	VMULPS       Y8, Y7, Y7
+	VMOVUPS      Y7, 32(R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R9), Y9
+	VFMADD231PS Y8, Y0, Y9
+	VMOVUPS     Y9, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y8, Y1, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VMOVUPS     (R9), Y0
+	VFMADD231PS Y8, Y2, Y0
+	VMOVUPS     Y0, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y8, Y3, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VMOVUPS     (R9), Y0
+	VFMADD231PS Y8, Y4, Y0
+	VMOVUPS     Y0, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y8, Y5, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VMOVUPS     (R9), Y0
+	VFMADD231PS Y8, Y6, Y0
+	VMOVUPS     Y0, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y8, Y7, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func tile5x16F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·tile5x16F16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	MOVQ       b+32(FP), R8
+	MOVQ       c+48(FP), R9
+	MOVQ       ldc+56(FP), R10
+	ADDQ       R10, R10
+	ADDQ       R10, R10
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	ADDQ       R10, R11
+
+begin:
+	MOVQ   next+88(FP), R11
+	MOVQ   step+96(FP), R12
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R13
+	TESTQ  $0x00000004, R13
+	JZ     deep
+	IMUL3Q $0x00000005, R10, R11
+	ADDQ   R9, R11
+
+shallow:
+	VCVTPH2PS    (R8), Y10
+	PREFETCHT0   (R11)
+	VCVTPH2PS    16(R8), Y11
+	PREFETCHT0   32(R11)
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (SI)(DI*1), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (SI)(CX*4), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         DX, SI
+	ADDQ         R10, R11
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (R8), Y10
+	PREFETCHT0   (R8)(BX*8)
+	VCVTPH2PS    16(R8), Y11
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (SI)(DI*1), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (SI)(CX*4), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (R8), Y10
+	PREFETCHT0   (R8)(BX*8)
+	VCVTPH2PS    16(R8), Y11
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (SI)(DI*1), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (SI)(CX*4), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VCVTPH2PS    (R8), Y10
+	PREFETCHT0   (R8)(BX*8)
+	VCVTPH2PS    16(R8), Y11
+	ADDQ         BX, R8
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (SI)(DI*1), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (SI)(CX*4), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         DX, SI
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y10
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y10, Y0, Y0
+	VMOVUPS      Y0, (R9)
+	VMULPS       Y10, Y1, Y1
+	VMOVUPS      Y1, 32(R9)
+	ADDQ         R10, R9
+	VMULPS       Y10, Y2, Y2
+	VMOVUPS      Y2, (R9)
+	VMULPS       Y10, Y3, Y3
+	VMOVUPS      Y3, 32(R9)
+	ADDQ         R10, R9
+	VMULPS       Y10, Y4, Y4
+	VMOVUPS      Y4, (R9)
+	VMULPS       Y10, Y5, Y5
+	VMOVUPS      Y5, 32(R9)
+	ADDQ         R10, R9
+	VMULPS       Y10, Y6, Y6
+	VMOVUPS      Y6, (R9)
+	VMULPS       Y10, Y7, Y7
+	VMOVUPS      Y7, 32(R9)
+	ADDQ         R10, R9
+	VMULPS       Y10, Y8, Y8
+	VMOVUPS      Y8, (R9)
+	VMULPS       Y10, Y9, Y9
+	VMOVUPS      Y9, 32(R9)
+	ADDQ         R10, R9
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R9), Y11
+	VFMADD231PS Y10, Y0, Y11
+	VMOVUPS     Y11, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y10, Y1, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VMOVUPS     (R9), Y0
+	VFMADD231PS Y10, Y2, Y0
+	VMOVUPS     Y0, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y10, Y3, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VMOVUPS     (R9), Y0
+	VFMADD231PS Y10, Y4, Y0
+	VMOVUPS     Y0, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y10, Y5, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VMOVUPS     (R9), Y0
+	VFMADD231PS Y10, Y6, Y0
+	VMOVUPS     Y0, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y10, Y7, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VMOVUPS     (R9), Y0
+	VFMADD231PS Y10, Y8, Y0
+	VMOVUPS     Y0, (R9)
+	VMOVUPS     32(R9), Y0
+	VFMADD231PS Y10, Y9, Y0
+	VMOVUPS     Y0, 32(R9)
+	ADDQ        R10, R9
+	VZEROUPPER
+	RET
+
+// func tile6x16F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·tile6x16F16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	LEAQ       (CX)(CX*2), DI
+	LEAQ       (CX)(CX*4), R8
+	MOVQ       b+32(FP), R9
+	MOVQ       c+48(FP), R10
+	MOVQ       ldc+56(FP), R11
+	ADDQ       R11, R11
+	ADDQ       R11, R11
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	ADDQ       R11, R12
+
+begin:
+	MOVQ   next+88(FP), R12
+	MOVQ   step+96(FP), R13
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R14
+	TESTQ  $0x00000004, R14
+	JZ     deep
+	IMUL3Q $0x00000006, R11, R12
+	ADDQ   R10, R12
+
+shallow:
+	VCVTPH2PS    (R9), Y12
+	PREFETCHT0   (R12)
+	VCVTPH2PS    16(R9), Y13
+	PREFETCHT0   32(R12)
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (SI)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (SI)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (SI)(DI*1), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (SI)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (SI)(R8*1), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         DX, SI
+	ADDQ         R11, R12
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (R9), Y12
+	PREFETCHT0   (R9)(BX*8)
+	VCVTPH2PS    16(R9), Y13
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (SI)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (SI)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (SI)(DI*1), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (SI)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (SI)(R8*1), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (R9), Y12
+	PREFETCHT0   (R9)(BX*8)
+	VCVTPH2PS    16(R9), Y13
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (SI)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (SI)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (SI)(DI*1), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (SI)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (SI)(R8*1), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	VCVTPH2PS    (R9), Y12
+	PREFETCHT0   (R9)(BX*8)
+	VCVTPH2PS    16(R9), Y13
+	ADDQ         BX, R9
+	VBROADCASTSS (SI), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (SI)(CX*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (SI)(CX*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (SI)(DI*1), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (SI)(CX*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (SI)(R8*1), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         DX, SI
+	PREFETCHT1   (R12)
+	ADDQ         R13, R12
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y12
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y12, Y0, Y0
+	VMOVUPS      Y0, (R10)
+	VMULPS       Y12, Y1, Y1
+	VMOVUPS      Y1, 32(R10)
+	ADDQ         R11, R10
+	VMULPS       Y12, Y2, Y2
+	VMOVUPS      Y2, (R10)
+	VMULPS       Y12, Y3, Y3
+	VMOVUPS      Y3, 32(R10)
+	ADDQ         R11, R10
+	VMULPS       Y12, Y4, Y4
+	VMOVUPS      Y4, (R10)
+	VMULPS       Y12, Y5, Y5
+	VMOVUPS      Y5, 32(R10)
+	ADDQ         R11, R10
+	VMULPS       Y12, Y6, Y6
+	VMOVUPS      Y6, (R10)
+	VMULPS       Y12, Y7, Y7
+	VMOVUPS      Y7, 32(R10)
+	ADDQ         R11, R10
+	VMULPS       Y12, Y8, Y8
+	VMOVUPS      Y8, (R10)
+	VMULPS       Y12, Y9, Y9
+	VMOVUPS      Y9, 32(R10)
+	ADDQ         R11, R10
+	VMULPS       Y12, Y10, Y10
+	VMOVUPS      Y10, (R10)
+	VMULPS       Y12, Y11, Y11
+	VMOVUPS      Y11, 32(R10)
+	ADDQ         R11, R10
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R10), Y13
+	VFMADD231PS Y12, Y0, Y13
+	VMOVUPS     Y13, (R10)
+	VMOVUPS     32(R10), Y0
+	VFMADD231PS Y12, Y1, Y0
+	VMOVUPS     Y0, 32(R10)
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y0
+	VFMADD231PS Y12, Y2, Y0
+	VMOVUPS     Y0, (R10)
+	VMOVUPS     32(R10), Y0
+	VFMADD231PS Y12, Y3, Y0
+	VMOVUPS     Y0, 32(R10)
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y0
+	VFMADD231PS Y12, Y4, Y0
+	VMOVUPS     Y0, (R10)
+	VMOVUPS     32(R10), Y0
+	VFMADD231PS Y12, Y5, Y0
+	VMOVUPS     Y0, 32(R10)
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y0
+	VFMADD231PS Y12, Y6, Y0
+	VMOVUPS     Y0, (R10)
+	VMOVUPS     32(R10), Y0
+	VFMADD231PS Y12, Y7, Y0
+	VMOVUPS     Y0, 32(R10)
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y0
+	VFMADD231PS Y12, Y8, Y0
+	VMOVUPS     Y0, (R10)
+	VMOVUPS     32(R10), Y0
+	VFMADD231PS Y12, Y9, Y0
+	VMOVUPS     Y0, 32(R10)
+	ADDQ        R11, R10
+	VMOVUPS     (R10), Y0
+	VFMADD231PS Y12, Y10, Y0
+	VMOVUPS     Y0, (R10)
+	VMOVUPS     32(R10), Y0
+	VFMADD231PS Y12, Y11, Y0
+	VMOVUPS     Y0, 32(R10)
+	ADDQ        R11, R10
+	VZEROUPPER
+	RET
+
+// func tile1x32F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·tile1x32F16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       ldc+56(FP), R8
+	ADDQ       R8, R8
+	ADDQ       R8, R8
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	ADDQ       R8, R9
+
+begin:
+	MOVQ   next+88(FP), R9
+	MOVQ   step+96(FP), R10
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R11
+	TESTQ  $0x00000004, R11
+	JZ     deep
+	IMUL3Q $0x00000001, R8, R9
+	ADDQ   DI, R9
+
+shallow:
+	VCVTPH2PS    (SI), Y4
+	PREFETCHT0   (R9)
+	VCVTPH2PS    16(SI), Y5
+	PREFETCHT0   32(R9)
+	VCVTPH2PS    32(SI), Y6
+	PREFETCHT0   64(R9)
+	VCVTPH2PS    48(SI), Y7
+	PREFETCHT0   96(R9)
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y8
+	VFMADD231PS  Y4, Y8, Y0
+	VFMADD231PS  Y5, Y8, Y1
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	ADDQ         DX, CX
+	ADDQ         R8, R9
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (SI), Y4
+	PREFETCHT0   (SI)(BX*8)
+	VCVTPH2PS    16(SI), Y5
+	VCVTPH2PS    32(SI), Y6
+	VCVTPH2PS    48(SI), Y7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y8
+	VFMADD231PS  Y4, Y8, Y0
+	VFMADD231PS  Y5, Y8, Y1
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (SI), Y4
+	PREFETCHT0   (SI)(BX*8)
+	VCVTPH2PS    16(SI), Y5
+	VCVTPH2PS    32(SI), Y6
+	VCVTPH2PS    48(SI), Y7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y8
+	VFMADD231PS  Y4, Y8, Y0
+	VFMADD231PS  Y5, Y8, Y1
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	VCVTPH2PS    (SI), Y4
+	PREFETCHT0   (SI)(BX*8)
+	VCVTPH2PS    16(SI), Y5
+	VCVTPH2PS    32(SI), Y6
+	VCVTPH2PS    48(SI), Y7
+	ADDQ         BX, SI
+	VBROADCASTSS (CX), Y8
+	VFMADD231PS  Y4, Y8, Y0
+	VFMADD231PS  Y5, Y8, Y1
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	ADDQ         DX, CX
+	PREFETCHT1   (R9)
+	ADDQ         R10, R9
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y4
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y4, Y0, Y0
+	VMOVUPS      Y0, (DI)
+	VMULPS       Y4, Y1, Y1
+	VMOVUPS      Y1, 32(DI)
+	VMULPS       Y4, Y2, Y2
+	VMOVUPS      Y2, 64(DI)
+	VMULPS       Y4, Y3, Y3
+	VMOVUPS      Y3, 96(DI)
+	ADDQ         R8, DI
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (DI), Y5
+	VFMADD231PS Y4, Y0, Y5
+	VMOVUPS     Y5, (DI)
+	VMOVUPS     32(DI), Y0
+	VFMADD231PS Y4, Y1, Y0
+	VMOVUPS     Y0, 32(DI)
+	VMOVUPS     64(DI), Y0
+	VFMADD231PS Y4, Y2, Y0
+	VMOVUPS     Y0, 64(DI)
+	VMOVUPS     96(DI), Y0
+	VFMADD231PS Y4, Y3, Y0
+	VMOVUPS     Y0, 96(DI)
+	ADDQ        R8, DI
+	VZEROUPPER
+	RET
+
+// func tile2x32F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·tile2x32F16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000002, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VCVTPH2PS    (DI), Y8
+	PREFETCHT0   (R10)
+	VCVTPH2PS    16(DI), Y9
+	PREFETCHT0   32(R10)
+	VCVTPH2PS    32(DI), Y10
+	PREFETCHT0   64(R10)
+	VCVTPH2PS    48(DI), Y11
+	PREFETCHT0   96(R10)
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y8, Y12, Y0
+	VFMADD231PS  Y9, Y12, Y1
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VCVTPH2PS    (DI), Y8
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    16(DI), Y9
+	VCVTPH2PS    32(DI), Y10
+	VCVTPH2PS    48(DI), Y11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y8, Y12, Y0
+	VFMADD231PS  Y9, Y12, Y1
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VCVTPH2PS    (DI), Y8
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    16(DI), Y9
+	VCVTPH2PS    32(DI), Y10
+	VCVTPH2PS    48(DI), Y11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y8, Y12, Y0
+	VFMADD231PS  Y9, Y12, Y1
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VCVTPH2PS    (DI), Y8
+	PREFETCHT0   (DI)(BX*8)
+	VCVTPH2PS    16(DI), Y9
+	VCVTPH2PS    32(DI), Y10
+	VCVTPH2PS    48(DI), Y11
+	ADDQ         BX, DI
+	VBROADCASTSS (SI), Y12
+	VFMADD231PS  Y8, Y12, Y0
+	VFMADD231PS  Y9, Y12, Y1
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(CX*1), Y12
+	VFMADD231PS  Y8, Y12, Y4
+	VFMADD231PS  Y9, Y12, Y5
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y8
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y8, Y0, Y0
+	VMOVUPS      Y0, (R8)
+	VMULPS       Y8, Y1, Y1
+	VMOVUPS      Y1, 32(R8)
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      Y2, 64(R8)
+	VMULPS       Y8, Y3, Y3
+	VMOVUPS      Y3, 96(R8)
+	ADDQ         R9, R8
+	VMULPS       Y8, Y4, Y4
+	VMOVUPS      Y4, (R8)
+	VMULPS       Y8, Y5, Y5
+	VMOVUPS      Y5, 32(R8)
+	VMULPS       Y8, Y6, Y6
+	VMOVUPS      Y6, 64(R8)
+	VMULPS       Y8, Y7, Y7
+	VMOVUPS      Y7, 96(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R8), Y9
+	VFMADD231PS Y8, Y0, Y9
+	VMOVUPS     Y9, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y8, Y1, Y0
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     64(R8), Y0
+	VFMADD231PS Y8, Y2, Y0
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     96(R8), Y0
+	VFMADD231PS Y8, Y3, Y0
+	VMOVUPS     Y0, 96(R8)
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y0
+	VFMADD231PS Y8, Y4, Y0
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y8, Y5, Y0
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     64(R8), Y0
+	VFMADD231PS Y8, Y6, Y0
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     96(R8), Y0
+	VFMADD231PS Y8, Y7, Y0
+	VMOVUPS     Y0, 96(R8)
+	ADDQ        R9, R8
+	VZEROUPPER
+	RET
+
+// func tile3x32F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·tile3x32F16F32AVX2(SB), NOSPLIT, $0-104
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       depth+0(FP), AX
+	MOVQ       aRow+16(FP), CX
+	MOVQ       aK+24(FP), DX
+	MOVQ       bK+40(FP), BX
+	ADDQ       CX, CX
+	ADDQ       CX, CX
+	ADDQ       DX, DX
+	ADDQ       DX, DX
+	ADDQ       BX, BX
+	MOVQ       a+8(FP), SI
+	MOVQ       b+32(FP), DI
+	MOVQ       c+48(FP), R8
+	MOVQ       ldc+56(FP), R9
+	ADDQ       R9, R9
+	ADDQ       R9, R9
+	CMPQ       AX, $0x40
+	JLE        begin
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 64(R10)
+	ADDQ       R9, R10
+
+begin:
+	MOVQ   next+88(FP), R10
+	MOVQ   step+96(FP), R11
+	TESTQ  AX, AX
+	JZ     done
+	CMPQ   AX, $0x40
+	JG     deep
+	MOVQ   flags+80(FP), R12
+	TESTQ  $0x00000004, R12
+	JZ     deep
+	IMUL3Q $0x00000003, R9, R10
+	ADDQ   R8, R10
+
+shallow:
+	VBROADCASTSS (SI), Y12
+	VBROADCASTSS (SI)(CX*1), Y13
+	VBROADCASTSS (SI)(CX*2), Y14
+	VCVTPH2PS    (DI), Y15
+	PREFETCHT0   (R10)
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VCVTPH2PS    16(DI), Y15
+	PREFETCHT0   32(R10)
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VCVTPH2PS    32(DI), Y15
+	PREFETCHT0   64(R10)
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VCVTPH2PS    48(DI), Y15
+	PREFETCHT0   96(R10)
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	ADDQ         R9, R10
+	SUBQ         $0x01, AX
+	JNZ          shallow
+	JMP          done
+
+deep:
+	TESTQ        $0x00000001, AX
+	JZ           even
+	VBROADCASTSS (SI), Y12
+	VBROADCASTSS (SI)(CX*1), Y13
+	VBROADCASTSS (SI)(CX*2), Y14
+	VCVTPH2PS    (DI), Y15
+	PREFETCHT0   (DI)(BX*8)
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VCVTPH2PS    16(DI), Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VCVTPH2PS    32(DI), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VCVTPH2PS    48(DI), Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	DECQ         AX
+	JZ           done
+
+even:
+	VBROADCASTSS (SI), Y12
+	VBROADCASTSS (SI)(CX*1), Y13
+	VBROADCASTSS (SI)(CX*2), Y14
+	VCVTPH2PS    (DI), Y15
+	PREFETCHT0   (DI)(BX*8)
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VCVTPH2PS    16(DI), Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VCVTPH2PS    32(DI), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VCVTPH2PS    48(DI), Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	VBROADCASTSS (SI), Y12
+	VBROADCASTSS (SI)(CX*1), Y13
+	VBROADCASTSS (SI)(CX*2), Y14
+	VCVTPH2PS    (DI), Y15
+	PREFETCHT0   (DI)(BX*8)
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VCVTPH2PS    16(DI), Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VCVTPH2PS    32(DI), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VCVTPH2PS    48(DI), Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         BX, DI
+	ADDQ         DX, SI
+	PREFETCHT1   (R10)
+	ADDQ         R11, R10
+	SUBQ         $0x02, AX
+	JNZ          even
+
+done:
+	VBROADCASTSS alpha+72(FP), Y12
+	MOVQ         flags+80(FP), AX
+	TESTQ        $0x00000001, AX
+	JNZ          add
+	VMULPS       Y12, Y0, Y0
+	VMOVUPS      Y0, (R8)
+	VMULPS       Y12, Y1, Y1
+	VMOVUPS      Y1, 32(R8)
+	VMULPS       Y12, Y2, Y2
+	VMOVUPS      Y2, 64(R8)
+	VMULPS       Y12, Y3, Y3
+	VMOVUPS      Y3, 96(R8)
+	ADDQ         R9, R8
+	VMULPS       Y12, Y4, Y4
+	VMOVUPS      Y4, (R8)
+	VMULPS       Y12, Y5, Y5
+	VMOVUPS      Y5, 32(R8)
+	VMULPS       Y12, Y6, Y6
+	VMOVUPS      Y6, 64(R8)
+	VMULPS       Y12, Y7, Y7
+	VMOVUPS      Y7, 96(R8)
+	ADDQ         R9, R8
+	VMULPS       Y12, Y8, Y8
+	VMOVUPS      Y8, (R8)
+	VMULPS       Y12, Y9, Y9
+	VMOVUPS      Y9, 32(R8)
+	VMULPS       Y12, Y10, Y10
+	VMOVUPS      Y10, 64(R8)
+	VMULPS       Y12, Y11, Y11
+	VMOVUPS      Y11, 96(R8)
+	ADDQ         R9, R8
+	VZEROUPPER
+	RET
+
+add:
+	VMOVUPS     (R8), Y13
+	VFMADD231PS Y12, Y0, Y13
+	VMOVUPS     Y13, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y12, Y1, Y0
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     64(R8), Y0
+	VFMADD231PS Y12, Y2, Y0
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     96(R8), Y0
+	VFMADD231PS Y12, Y3, Y0
+	VMOVUPS     Y0, 96(R8)
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y0
+	VFMADD231PS Y12, Y4, Y0
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y12, Y5, Y0
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     64(R8), Y0
+	VFMADD231PS Y12, Y6, Y0
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     96(R8), Y0
+	VFMADD231PS Y12, Y7, Y0
+	VMOVUPS     Y0, 96(R8)
+	ADDQ        R9, R8
+	VMOVUPS     (R8), Y0
+	VFMADD231PS Y12, Y8, Y0
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     32(R8), Y0
+	VFMADD231PS Y12, Y9, Y0
+	VMOVUPS     Y0, 32(R8)
+	VMOVUPS     64(R8), Y0
+	VFMADD231PS Y12, Y10, Y0
+	VMOVUPS     Y0, 64(R8)
+	VMOVUPS     96(R8), Y0
+	VFMADD231PS Y12, Y11, Y0
+	VMOVUPS     Y0, 96(R8)
+	ADDQ        R9, R8
 	VZEROUPPER
 	RET
 

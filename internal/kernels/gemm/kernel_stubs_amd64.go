@@ -264,6 +264,11 @@ func dot5x4F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *f
 //go:noescape
 func dot6x4F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
 
+// dot1x1F32AVX512 computes one element.
+//
+//go:noescape
+func dot1x1F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
 // copyRowsF32AVX512 packs a panel of n ≤ 32 elements that are adjacent across.
 //
 //go:noescape
@@ -549,6 +554,11 @@ func dot5x4F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *f
 //go:noescape
 func dot6x4F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
 
+// dot1x1F64AVX512 computes one element.
+//
+//go:noescape
+func dot1x1F64AVX512(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
+
 // copyRowsF64AVX512 packs a panel of n ≤ 16 elements that are adjacent across.
 //
 //go:noescape
@@ -604,6 +614,21 @@ func tile5x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int
 //go:noescape
 func tile6x16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
+// tile1x32F32AVX2 computes a tile of 1 rows and up to 32 columns.
+//
+//go:noescape
+func tile1x32F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile2x32F32AVX2 computes a tile of 2 rows and up to 32 columns.
+//
+//go:noescape
+func tile2x32F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile3x32F32AVX2 computes a tile of 3 rows and up to 32 columns.
+//
+//go:noescape
+func tile3x32F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
 // dot1x4F32AVX2 computes a tile of 1 rows and 4 columns.
 //
 //go:noescape
@@ -613,6 +638,21 @@ func dot1x4F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *flo
 //
 //go:noescape
 func dot2x4F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// dot1x1F32AVX2 computes one element.
+//
+//go:noescape
+func dot1x1F32AVX2(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// copyRowF32AVX2 packs a panel of n ≤ 8 elements that are adjacent across; behind each row it writes zeros up to so many.
+//
+//go:noescape
+func copyRowF32AVX2(dst *float32, width int, src *float32, stride int, n int, depth int)
+
+// copyPanelsF32AVX2 packs n elements that are adjacent across into panels of width 16, the last filled up with zeros.
+//
+//go:noescape
+func copyPanelsF32AVX2(dst *float32, panel int, src *float32, stride int, n int, depth int)
 
 // transposeF32AVX2 packs a panel of elements that are adjacent along the depth, which is a multiple of 8.
 //
@@ -659,6 +699,21 @@ func tile5x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int,
 //go:noescape
 func tile6x8F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
 
+// tile1x16F64AVX2 computes a tile of 1 rows and up to 16 columns.
+//
+//go:noescape
+func tile1x16F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
+// tile2x16F64AVX2 computes a tile of 2 rows and up to 16 columns.
+//
+//go:noescape
+func tile2x16F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
+// tile3x16F64AVX2 computes a tile of 3 rows and up to 16 columns.
+//
+//go:noescape
+func tile3x16F64AVX2(depth int, a *float64, aRow int, aK int, b *float64, bK int, c *float64, ldc int, cols int, alpha float64, flags int, next *float64, step int)
+
 // dot1x4F64AVX2 computes a tile of 1 rows and 4 columns.
 //
 //go:noescape
@@ -668,6 +723,21 @@ func dot1x4F64AVX2(depth int, a *float64, aRow int, b *float64, bCol int, c *flo
 //
 //go:noescape
 func dot2x4F64AVX2(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
+
+// dot1x1F64AVX2 computes one element.
+//
+//go:noescape
+func dot1x1F64AVX2(depth int, a *float64, aRow int, b *float64, bCol int, c *float64, ldc int, alpha float64, flags int)
+
+// copyRowF64AVX2 packs a panel of n ≤ 4 elements that are adjacent across; behind each row it writes zeros up to so many.
+//
+//go:noescape
+func copyRowF64AVX2(dst *float64, width int, src *float64, stride int, n int, depth int)
+
+// copyPanelsF64AVX2 packs n elements that are adjacent across into panels of width 8, the last filled up with zeros.
+//
+//go:noescape
+func copyPanelsF64AVX2(dst *float64, panel int, src *float64, stride int, n int, depth int)
 
 // transposeF64AVX2 packs a panel of elements that are adjacent along the depth, which is a multiple of 4.
 //
@@ -1134,6 +1204,51 @@ func dot5x4BF16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, 
 //go:noescape
 func dot6x4BF16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
 
+// tile1x16BF16F32AVX2 computes a tile of 1 rows and up to 16 columns.
+//
+//go:noescape
+func tile1x16BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile2x16BF16F32AVX2 computes a tile of 2 rows and up to 16 columns.
+//
+//go:noescape
+func tile2x16BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile3x16BF16F32AVX2 computes a tile of 3 rows and up to 16 columns.
+//
+//go:noescape
+func tile3x16BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile4x16BF16F32AVX2 computes a tile of 4 rows and up to 16 columns.
+//
+//go:noescape
+func tile4x16BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile5x16BF16F32AVX2 computes a tile of 5 rows and up to 16 columns.
+//
+//go:noescape
+func tile5x16BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile6x16BF16F32AVX2 computes a tile of 6 rows and up to 16 columns.
+//
+//go:noescape
+func tile6x16BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile1x32BF16F32AVX2 computes a tile of 1 rows and up to 32 columns.
+//
+//go:noescape
+func tile1x32BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile2x32BF16F32AVX2 computes a tile of 2 rows and up to 32 columns.
+//
+//go:noescape
+func tile2x32BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile3x32BF16F32AVX2 computes a tile of 3 rows and up to 32 columns.
+//
+//go:noescape
+func tile3x32BF16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
 // dot1x4BF16F32AVX2 computes a tile of 1 rows and 4 columns.
 //
 //go:noescape
@@ -1333,6 +1448,51 @@ func dot5x4F16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c
 //
 //go:noescape
 func dot6x4F16F32AVX512(depth int, a *float32, aRow int, b *float32, bCol int, c *float32, ldc int, alpha float32, flags int)
+
+// tile1x16F16F32AVX2 computes a tile of 1 rows and up to 16 columns.
+//
+//go:noescape
+func tile1x16F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile2x16F16F32AVX2 computes a tile of 2 rows and up to 16 columns.
+//
+//go:noescape
+func tile2x16F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile3x16F16F32AVX2 computes a tile of 3 rows and up to 16 columns.
+//
+//go:noescape
+func tile3x16F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile4x16F16F32AVX2 computes a tile of 4 rows and up to 16 columns.
+//
+//go:noescape
+func tile4x16F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile5x16F16F32AVX2 computes a tile of 5 rows and up to 16 columns.
+//
+//go:noescape
+func tile5x16F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile6x16F16F32AVX2 computes a tile of 6 rows and up to 16 columns.
+//
+//go:noescape
+func tile6x16F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile1x32F16F32AVX2 computes a tile of 1 rows and up to 32 columns.
+//
+//go:noescape
+func tile1x32F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile2x32F16F32AVX2 computes a tile of 2 rows and up to 32 columns.
+//
+//go:noescape
+func tile2x32F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
+
+// tile3x32F16F32AVX2 computes a tile of 3 rows and up to 32 columns.
+//
+//go:noescape
+func tile3x32F16F32AVX2(depth int, a *float32, aRow int, aK int, b *float32, bK int, c *float32, ldc int, cols int, alpha float32, flags int, next *float32, step int)
 
 // dot1x4F16F32AVX2 computes a tile of 1 rows and 4 columns.
 //

@@ -34,7 +34,7 @@ func (s *state[A]) readsNarrow() {
 		if s.m <= narrowDots*(len(kn.dots.tiles)-1) {
 			s.kernel = kn
 		}
-	case s.b.cs == 1 && kn.tiles[0] != nil && s.m <= narrowRows:
+	case s.b.cs == 1 && kn.tiles[0] != nil && s.m <= narrowRows && (kn.masked || s.n >= kn.nr):
 		s.kernel = kn
 	}
 }

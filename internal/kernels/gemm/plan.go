@@ -87,7 +87,7 @@ func (s *state[A]) makePlan(threads int) {
 	p.packA = !s.readLeft(size)
 	readB := s.b.strided() && s.readRight(size)
 	if bSize := s.b.size(size); readB && s.streams(bSize) {
-		p.depth = s.pass(min(max(streamDepth/size*bSize, streamBytes/bSize/s.n), p.depth))
+		p.depth = s.pass(min(max(s.streamDepth()/size*bSize, streamBytes/bSize/s.n), p.depth))
 	}
 	if p.packRows = p.packA && p.direct && !readB && (kn.panels != nil || kn.deep) && s.m >= flowRows; p.packRows {
 		p.packA = false
@@ -137,9 +137,9 @@ func (s *state[A]) readLeft(size int) bool {
 }
 
 // readRight reports the same of a right operand; only adjacent columns can be
-// read where they are.
+// read where they are, and without masks only a panel of them at least.
 func (s *state[A]) readRight(size int) bool {
-	if s.b.format != s.kernel.stored || s.b.cs != 1 || !s.kernel.masked && s.n%s.kernel.nr != 0 {
+	if s.b.format != s.kernel.stored || s.b.cs != 1 || !s.kernel.masked && s.n < s.kernel.nr {
 		return false
 	}
 	most := readRows
@@ -158,6 +158,18 @@ func (s *state[A]) streams(size int) bool {
 		most = narrowRows
 	}
 	return s.m <= most && s.n > s.kernel.nr && s.k*s.n*size > bigBytes
+}
+
+// streamDepth is how many rows of wide elements are read at a time from end to end.
+func (s *state[A]) streamDepth() int {
+	most := s.kernel.streams
+	switch {
+	case most == 0:
+		return streamDepth
+	case s.m < len(s.kernel.broad):
+		return most
+	}
+	return min(2*most, streamDepth) // of half as many columns each
 }
 
 // tiles shares the result out: by rows if they are packed by block, else by columns
@@ -340,16 +352,28 @@ func (s *state[A]) block(w *scratch[A], out []A, ldc, r0, r1, j0, j1, k0, depth 
 				form[rows](depth, a, aRow, aK, b, bK, &c[0], ldc, cols, s.alpha, flags, part, step)
 				continue
 			}
-			w.edge = grown(w.edge, kn.mr*kn.nr)
-			kn.tiles[0][rows](depth, a, aRow, aK, b, bK, &w.edge[0], kn.nr, kn.nr, s.alpha, flags&^flagAdd, part, step)
-			for i := range rows {
-				from, to := w.edge[i*kn.nr:][:cols], c[i*ldc:][:cols]
-				if add {
-					addTo(to, from)
-				} else {
-					copy(to, from)
-				}
-			}
+			s.edge(w, c, ldc, rows, cols, depth, a, aRow, aK, b, bK, flags)
+		}
+	}
+}
+
+// edge computes a tile of fewer columns than a panel has, of a kernel that has no masks: all those of a packed panel, or
+// with the columns before them those of an operand that is read where it is.
+func (s *state[A]) edge(w *scratch[A], c []A, ldc, rows, cols, depth int, a *A, aRow, aK int, b *A, bK, flags int) {
+	kn, skip := s.kernel, 0
+	if flags&flagPadded == 0 && s.plan.wideRows == 0 {
+		var zero A
+		skip = kn.nr - cols
+		b = (*A)(unsafe.Add(unsafe.Pointer(b), -skip*s.b.size(int(unsafe.Sizeof(zero)))))
+	}
+	w.edge = grown(w.edge, kn.mr*kn.nr)
+	kn.tiles[0][rows](depth, a, aRow, aK, b, bK, &w.edge[0], kn.nr, kn.nr, s.alpha, flags&^(flagAdd|flagBelow), b, 0)
+	for i := range rows {
+		from, to := w.edge[i*kn.nr+skip:][:cols], c[i*ldc:][:cols]
+		if flags&flagAdd != 0 {
+			addTo(to, from)
+		} else {
+			copy(to, from)
 		}
 	}
 }

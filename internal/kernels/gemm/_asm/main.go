@@ -15,16 +15,17 @@ import (
 
 // elem is an element type with the instructions of one vector width.
 type elem struct {
-	suffix string // in names
-	goType string
-	size   int
-	lanes  int
-	vec    func() reg.VecVirtual
-	zero   func(v Op)
-	load   func(m, v Op)
-	store  func(v, m Op)
-	splat  func(m, v Op)
-	fma    func(x, y, acc Op)
+	suffix    string // in names
+	goType    string
+	size      int
+	lanes     int
+	registers int // that hold vectors
+	vec       func() reg.VecVirtual
+	zero      func(v Op)
+	load      func(m, v Op)
+	store     func(v, m Op)
+	splat     func(m, v Op)
+	fma       func(x, y, acc Op)
 	// sum adds the products of the operands' elements to a sum in the inner loops, if
 	// that is not fma.
 	sum    func(x, y, acc Op)
@@ -32,14 +33,14 @@ type elem struct {
 	add    func(x, y, dst Op)
 	max    func(x, y, dst Op) // x where one is NaN or they are equal
 	lo, hi func(b, a, dst Op) // interleave within 128-bit lanes
-	masked bool               // loads and stores take K registers
+	masked bool               // loads and stores take K registers, else vectors of them
 	// loadK zeroes what the mask leaves out; storeK leaves it alone.
 	loadK  func(m, k, v Op)
 	storeK func(v, k, m Op)
 }
 
 var f32z = &elem{
-	suffix: "F32AVX512", goType: "float32", size: 4, lanes: 16, vec: ZMM,
+	suffix: "F32AVX512", goType: "float32", size: 4, lanes: 16, registers: 32, vec: ZMM,
 	zero: func(v Op) { VPXORD(v, v, v) }, load: func(m, v Op) { VMOVUPS(m, v) }, store: func(v, m Op) { VMOVUPS(v, m) },
 	splat: func(m, v Op) { VBROADCASTSS(m, v) }, fma: func(x, y, acc Op) { VFMADD231PS(x, y, acc) },
 	mul: func(x, y, d Op) { VMULPS(x, y, d) }, add: func(x, y, d Op) { VADDPS(x, y, d) }, max: func(x, y, d Op) { VMAXPS(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPS(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPS(b, a, d) },
@@ -49,7 +50,7 @@ var f32z = &elem{
 // bf16z sums products of pairs of bfloat16, two of which are an element of an
 // operand, in float32. What VPDPWSSD is written for becomes VDPBF16PS, see package bf16.
 var bf16z = &elem{
-	suffix: pairsSuffix, goType: f32z.goType, size: f32z.size, lanes: f32z.lanes, vec: f32z.vec,
+	suffix: pairsSuffix, goType: f32z.goType, size: f32z.size, lanes: f32z.lanes, registers: f32z.registers, vec: f32z.vec,
 	zero: f32z.zero, load: f32z.load, store: f32z.store,
 	splat: f32z.splat, fma: f32z.fma, sum: func(x, y, acc Op) { VPDPWSSD(x, y, acc) },
 	mul: f32z.mul, add: f32z.add, lo: f32z.lo, hi: f32z.hi,
@@ -59,7 +60,7 @@ var bf16z = &elem{
 const pairsSuffix = bf16.Suffix
 
 var f64z = &elem{
-	suffix: "F64AVX512", goType: "float64", size: 8, lanes: 8, vec: ZMM,
+	suffix: "F64AVX512", goType: "float64", size: 8, lanes: 8, registers: 32, vec: ZMM,
 	zero: func(v Op) { VPXORD(v, v, v) }, load: func(m, v Op) { VMOVUPD(m, v) }, store: func(v, m Op) { VMOVUPD(v, m) },
 	splat: func(m, v Op) { VBROADCASTSD(m, v) }, fma: func(x, y, acc Op) { VFMADD231PD(x, y, acc) },
 	mul: func(x, y, d Op) { VMULPD(x, y, d) }, add: func(x, y, d Op) { VADDPD(x, y, d) }, max: func(x, y, d Op) { VMAXPD(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPD(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPD(b, a, d) },
@@ -67,19 +68,19 @@ var f64z = &elem{
 }
 
 var f32y = &elem{
-	suffix: "F32AVX2", goType: "float32", size: 4, lanes: 8, vec: YMM,
+	suffix: "F32AVX2", goType: "float32", size: 4, lanes: 8, registers: 16, vec: YMM,
 	zero: func(v Op) { VXORPS(v, v, v) }, load: func(m, v Op) { VMOVUPS(m, v) }, store: func(v, m Op) { VMOVUPS(v, m) },
 	splat: func(m, v Op) { VBROADCASTSS(m, v) }, fma: func(x, y, acc Op) { VFMADD231PS(x, y, acc) },
 	mul: func(x, y, d Op) { VMULPS(x, y, d) }, add: func(x, y, d Op) { VADDPS(x, y, d) }, max: func(x, y, d Op) { VMAXPS(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPS(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPS(b, a, d) },
-	storeK: func(v, k, m Op) { VMASKMOVPS(v, k, m) },
+	loadK: func(m, k, v Op) { VMASKMOVPS(m, k, v) }, storeK: func(v, k, m Op) { VMASKMOVPS(v, k, m) },
 }
 
 var f64y = &elem{
-	suffix: "F64AVX2", goType: "float64", size: 8, lanes: 4, vec: YMM,
+	suffix: "F64AVX2", goType: "float64", size: 8, lanes: 4, registers: 16, vec: YMM,
 	zero: func(v Op) { VXORPD(v, v, v) }, load: func(m, v Op) { VMOVUPD(m, v) }, store: func(v, m Op) { VMOVUPD(v, m) },
 	splat: func(m, v Op) { VBROADCASTSD(m, v) }, fma: func(x, y, acc Op) { VFMADD231PD(x, y, acc) },
 	mul: func(x, y, d Op) { VMULPD(x, y, d) }, add: func(x, y, d Op) { VADDPD(x, y, d) }, max: func(x, y, d Op) { VMAXPD(x, y, d) }, lo: func(b, a, d Op) { VUNPCKLPD(b, a, d) }, hi: func(b, a, d Op) { VUNPCKHPD(b, a, d) },
-	storeK: func(v, k, m Op) { VMASKMOVPD(v, k, m) },
+	loadK: func(m, k, v Op) { VMASKMOVPD(m, k, v) }, storeK: func(v, k, m Op) { VMASKMOVPD(v, k, m) },
 }
 
 // load reads a parameter into a register of its own.
@@ -121,6 +122,7 @@ func main() {
 		for m := 1; m <= 6; m++ {
 			dot(e, m, e.own())
 		}
+		single(e)
 		copyRows(e)
 		copyPanels(e)
 		transpose512(e)
@@ -131,9 +133,15 @@ func main() {
 		for m := 1; m <= 6; m++ {
 			tile(e, m, 2, e.own())
 		}
+		for m := 1; m <= 3; m++ {
+			tile(e, m, 4, e.own())
+		}
 		for m := 1; m <= 2; m++ {
 			dot(e, m, e.own())
 		}
+		single(e)
+		copyRow(e)
+		copyPanels(e)
 		transpose256(e)
 		finish(e)
 		times(e)
@@ -159,6 +167,12 @@ func main() {
 		}
 		for m := 1; m <= 6; m++ {
 			dot(f32z, m, from)
+		}
+		for m := 1; m <= 6; m++ {
+			tile(f32y, m, 2, from)
+		}
+		for m := 1; m <= 3; m++ {
+			tile(f32y, m, 4, from)
 		}
 		for m := 1; m <= 2; m++ {
 			dot(f32y, m, from)

@@ -52,14 +52,10 @@ func copyPanels(e *elem) {
 	dst, panel, src, stride, depth := param("dst"), param("panel"), param("src"), param("stride"), param("depth")
 	e.bytes(panel)
 	e.bytes(stride)
-	n, rest, all := param("n"), GP64(), GP64()
+	n, rest := param("n"), GP64()
 	MOVQ(n, rest)
 	ANDQ(Imm(uint64(2*e.lanes-1)), rest)
-	MOVQ(I64(-1), all)
-	BZHIQ(rest, all, all)
-	KMOVW(all.As32(), reg.K1)
-	SHRQ(Imm(uint64(e.lanes)), all)
-	KMOVW(all.As32(), reg.K2)
+	restMasks := masksOf(e, rest)
 	full := n
 	SHRQ(Imm(uint64(log2(2*e.lanes))), full)
 	s, d, count := GP64(), GP64(), GP64()
@@ -75,7 +71,9 @@ func copyPanels(e *elem) {
 		at := j * e.lanes * e.size
 		e.load(Mem{Base: s, Disp: at}, v)
 		e.store(v, Mem{Base: d, Disp: at})
-		PREFETCHT0(Mem{Base: s, Index: stride, Scale: 8, Disp: at})
+		if at%line == 0 {
+			PREFETCHT0(Mem{Base: s, Index: stride, Scale: 8, Disp: at})
+		}
 	}
 	ADDQ(Imm(uint64(2*e.lanes*e.size)), s)
 	ADDQ(panel, d)
@@ -86,12 +84,56 @@ func copyPanels(e *elem) {
 	JZ(LabelRef("next"))
 	for j, v := range vectors {
 		at := j * e.lanes * e.size
-		e.loadK(Mem{Base: s, Disp: at}, maskOf(j), v)
+		e.loadK(Mem{Base: s, Disp: at}, restMasks[j], v)
 		e.store(v, Mem{Base: d, Disp: at})
 	}
 	Label("next")
 	ADDQ(stride, src)
 	ADDQ(Imm(uint64(2*e.lanes*e.size)), dst)
+	DECQ(depth)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// masksOf returns masks of n columns of two vectors, fewer than these have. It leaves n as it is.
+func masksOf(e *elem, n reg.GPVirtual) [2]Op {
+	if e.masked {
+		all := GP64()
+		MOVQ(I64(-1), all)
+		BZHIQ(n, all, all)
+		KMOVW(all.As32(), reg.K1)
+		SHRQ(Imm(uint64(e.lanes)), all)
+		KMOVW(all.As32(), reg.K2)
+		return [2]Op{reg.K1, reg.K2}
+	}
+	table := maskTable(e)
+	first, second, none := GP64(), GP64(), GP64()
+	XORQ(none, none)
+	MOVQ(n, second)
+	SUBQ(Imm(uint64(e.lanes)), second)
+	CMOVQLT(none, second)
+	MOVQ(n, first)
+	SUBQ(second, first)
+	return [2]Op{lanesMask(e, table, first), lanesMask(e, table, second)}
+}
+
+// copyRow copies rows of up to a vector, and zeros after them as far as that goes.
+func copyRow(e *elem) {
+	name := "copyRow" + e.suffix
+	TEXT(name, NOSPLIT, packSignature(e))
+	Doc(fmt.Sprintf("%s packs a panel of n ≤ %d elements that are adjacent across; behind each row it writes zeros up to so many.", name, e.lanes))
+	Pragma("noescape")
+	dst, width, src, stride, depth := param("dst"), param("width"), param("src"), param("stride"), param("depth")
+	e.bytes(width)
+	e.bytes(stride)
+	mask := lanesMask(e, maskTable(e), param("n"))
+	Label("row")
+	v := e.vec()
+	e.loadK(Mem{Base: src}, mask, v)
+	e.store(v, Mem{Base: dst})
+	ADDQ(stride, src)
+	ADDQ(width, dst)
 	DECQ(depth)
 	JNZ(LabelRef("row"))
 	VZEROUPPER()
@@ -255,53 +297,79 @@ func transpose256(e *elem) {
 	per := 16 / e.size
 	n := param("n")
 	src0, dst0 := param("src"), param("dst")
-	ones := make([]int, 2*e.lanes)
-	for i := range e.lanes {
-		ones[i] = -1
-	}
-	table := GLOBL("mask"+e.suffix, RODATA|NOPTR)
-	for i, v := range ones {
-		if e.size == 4 {
-			DATA(i*4, I32(int32(v)))
-		} else {
-			DATA(i*8, I64(int64(v)))
+	table := maskTable(e)
+	group := func(name string, put func(v reg.VecVirtual, dst reg.GPVirtual)) {
+		src, dst, depth := GP64(), GP64(), param("depth")
+		MOVQ(src0, src)
+		MOVQ(dst0, dst)
+		Label(name)
+		rows := rowLoads(e, src, stride, n, func(m Mem, v Op) { e.load(m, v) })
+		cols := columns(e, rows)
+		out := make([]reg.VecVirtual, e.lanes)
+		for c, u := range cols {
+			lo, hi := YMM(), YMM()
+			VPERM2F128(Imm(0x20), u[1], u[0], lo)
+			VPERM2F128(Imm(0x31), u[1], u[0], hi)
+			out[c], out[per+c] = lo, hi
 		}
+		for _, v := range out {
+			put(v, dst)
+			ADDQ(width, dst)
+		}
+		ADDQ(Imm(uint64(e.lanes*e.size)), src)
+		SUBQ(Imm(uint64(e.lanes)), depth)
+		JG(LabelRef(name))
 	}
 	Label("group")
-	// The mask of the first n lanes begins n lanes before the middle of the table.
-	mask, at, base := YMM(), GP64(), GP64()
-	MOVQ(U32(uint32(e.lanes)), at)
-	CMPQ(n, at)
-	CMOVQLT(n, at)
-	NEGQ(at)
-	LEAQ(table, base)
-	VMOVUPS(Mem{Base: base, Index: at, Scale: uint8(e.size), Disp: e.lanes * e.size}, mask)
-	src, dst, depth := GP64(), GP64(), param("depth")
-	MOVQ(src0, src)
-	MOVQ(dst0, dst)
-	Label("block")
-	rows := rowLoads(e, src, stride, n, func(m Mem, v Op) { e.load(m, v) })
-	cols := columns(e, rows)
-	out := make([]reg.VecVirtual, e.lanes)
-	for c, u := range cols {
-		lo, hi := YMM(), YMM()
-		VPERM2F128(Imm(0x20), u[1], u[0], lo)
-		VPERM2F128(Imm(0x31), u[1], u[0], hi)
-		out[c], out[per+c] = lo, hi
-	}
-	for _, v := range out {
-		e.storeK(v, mask, Mem{Base: dst})
-		ADDQ(width, dst)
-	}
-	ADDQ(Imm(uint64(e.lanes*e.size)), src)
-	SUBQ(Imm(uint64(e.lanes)), depth)
-	JG(LabelRef("block"))
+	CMPQ(n, Imm(uint64(e.lanes)))
+	JL(LabelRef("masked"))
+	group("whole", func(v reg.VecVirtual, dst reg.GPVirtual) { e.store(v, Mem{Base: dst}) })
 	for range e.lanes {
 		ADDQ(stride, src0)
 	}
 	ADDQ(Imm(uint64(e.lanes*e.size)), dst0)
 	SUBQ(Imm(uint64(e.lanes)), n)
 	JG(LabelRef("group"))
+	JMP(LabelRef("done"))
+	Label("masked") // which stores take much longer with, on AMD's processors
+	here := GP64()
+	MOVQ(n, here)
+	mask := lanesMask(e, table, here)
+	group("part", func(v reg.VecVirtual, dst reg.GPVirtual) { e.storeK(v, mask, Mem{Base: dst}) })
+	Label("done")
 	VZEROUPPER()
 	RET()
+}
+
+// maskTable has as many elements whose bits are set as a vector has, and after them as many that are 0.
+func maskTable(e *elem) Mem {
+	if table, ok := maskTables[e]; ok {
+		return table
+	}
+	table := GLOBL("mask"+e.suffix, RODATA|NOPTR)
+	for i := range 2 * e.lanes {
+		set := 0
+		if i < e.lanes {
+			set = -1
+		}
+		if e.size == 4 {
+			DATA(i*4, I32(int32(set)))
+		} else {
+			DATA(i*8, I64(int64(set)))
+		}
+	}
+	maskTables[e] = table
+	return table
+}
+
+// maskTables are those that have been written.
+var maskTables = map[*elem]Mem{}
+
+// lanesMask returns the mask of the first n lanes, which begins n lanes before the middle of the table. It changes n.
+func lanesMask(e *elem, table Mem, n reg.GPVirtual) reg.VecVirtual {
+	mask, base := YMM(), GP64()
+	NEGQ(n)
+	LEAQ(table, base)
+	VMOVUPS(Mem{Base: base, Index: n, Scale: uint8(e.size), Disp: e.lanes * e.size}, mask)
+	return mask
 }

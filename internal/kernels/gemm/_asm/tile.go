@@ -124,28 +124,50 @@ func tile(e *elem, m, n int, from *stored) {
 	}
 	CMPQ(depth, Imm(shallow))
 	JLE(LabelRef("begin"))
-	prefetchRows(c, ldc, m, n)
+	prefetchRows(c, ldc, m, n*e.lanes*e.size)
 	Label("begin")
 	next, ahead := param("next"), param("step")
 
 	TESTQ(depth, depth)
 	JZ(LabelRef("done"))
+	right := func(j int, masked bool, fetch func(j int, at Mem)) reg.VecVirtual {
+		v, at := e.vec(), Mem{Base: b, Disp: j * e.lanes * from.size}
+		if masked {
+			from.loadK(at, maskOf(j), v)
+		} else {
+			from.load(at, v)
+		}
+		fetch(j, at)
+		return v
+	}
+	left := func(i int) reg.VecVirtual {
+		x := e.vec()
+		e.splat(rows.at(i), x)
+		return x
+	}
 	step := func(masked bool, fetch func(j int, at Mem)) {
+		if (m+1)*n+1 > e.registers { // the rows' elements are fewer than the vectors
+			x := make([]reg.VecVirtual, m)
+			for i := range x {
+				x[i] = left(i)
+			}
+			for j := range n {
+				v := right(j, masked, fetch)
+				for i := range m {
+					e.accumulate(v, x[i], acc[i][j])
+				}
+			}
+			ADDQ(bK, b)
+			rows.advance(aK)
+			return
+		}
 		bv := make([]reg.VecVirtual, n)
 		for j := range bv {
-			bv[j] = e.vec()
-			at := Mem{Base: b, Disp: j * e.lanes * from.size}
-			if masked {
-				from.loadK(at, maskOf(j), bv[j])
-			} else {
-				from.load(at, bv[j])
-			}
-			fetch(j, at)
+			bv[j] = right(j, masked, fetch)
 		}
 		ADDQ(bK, b)
 		for i := range m {
-			x := e.vec()
-			e.splat(rows.at(i), x)
+			x := left(i)
 			for j := range n {
 				e.accumulate(bv[j], x, acc[i][j])
 			}
@@ -180,7 +202,7 @@ func tile(e *elem, m, n int, from *stored) {
 	Label("deep")
 	pairs(depth, func() {
 		step(false, func(j int, at Mem) {
-			if j*from.size%e.size == 0 {
+			if at.Disp%line == 0 {
 				PREFETCHT0(Mem{Base: b, Index: bK, Scale: 8, Disp: at.Disp})
 			}
 		})
@@ -237,13 +259,16 @@ func masks(e *elem, n int) {
 // a row at a step. Panels so shallow stay in the first-level cache.
 const shallow = 64
 
-// prefetchRows asks for the tile of c while the sums are computed.
-func prefetchRows(c, ldc reg.GPVirtual, m, n int) {
+// line is how many bytes the caches' lines have.
+const line = 64
+
+// prefetchRows asks for the tile of c, with rows of so many bytes, while the sums are computed.
+func prefetchRows(c, ldc reg.GPVirtual, m, bytes int) {
 	p := GP64()
 	MOVQ(c, p)
 	for range m {
-		for j := range n {
-			PREFETCHT0(Mem{Base: p, Disp: 64 * j})
+		for at := 0; at < bytes; at += line {
+			PREFETCHT0(Mem{Base: p, Disp: at})
 		}
 		ADDQ(ldc, p)
 	}
