@@ -29,18 +29,19 @@ const (
 )
 
 type vinfo struct {
-	kind kind
-	mask bool      // a mask: in k registers with AVX-512, else lanes of 32 bits
-	full bool      // pooled: the pool has all lanes, not one to be broadcast
-	live bool      // during pressure, it is computed and used again
-	half bool      // f32s that are rounded to bf16: their lower halves are zero
-	len  uint8     // bytes of the vector
-	w    uint8     // pooled: bytes of an element
-	slot int32     // home, or spilled temp: offset in the spill memory, 0 for none
-	pin  x64.Reg   // home, pooled: its register in this pass
-	reg  x64.Reg   // the register that holds it now
-	use  int32     // during findUses, the next op that uses it
-	lbl  x64.Label // pooled: its address
+	kind   kind
+	mask   bool      // a mask: in k registers with AVX-512, else lanes
+	eights bool      // a mask of lanes of 64 bits
+	full   bool      // pooled: the pool has all lanes, not one to be broadcast
+	live   bool      // during pressure, it is computed and used again
+	half   bool      // f32s that are rounded to bf16: their lower halves are zero
+	len    uint8     // bytes of the vector
+	w      uint8     // pooled: bytes of an element
+	slot   int32     // home, or spilled temp: offset in the spill memory, 0 for none
+	pin    x64.Reg   // home, pooled: its register in this pass
+	reg    x64.Reg   // the register that holds it now
+	use    int32     // during findUses, the next op that uses it
+	lbl    x64.Label // pooled: its address
 }
 
 // vop is one machine operation on vals, or scalar code between.
@@ -195,7 +196,7 @@ func (g *gen) maskTemp() val {
 // newHome returns a home for vals like v.
 func (g *gen) newHome(like val) val {
 	i := g.vals[like]
-	h := g.newVal(vinfo{kind: home, mask: i.mask, len: i.len, half: i.half})
+	h := g.newVal(vinfo{kind: home, mask: i.mask, eights: i.eights, len: i.len, half: i.half})
 	g.vals[h].slot = g.newSlot()
 	return h
 }

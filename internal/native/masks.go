@@ -1,9 +1,14 @@
 package native
 
-import "github.com/loris-ml/loris/internal/native/x64"
+import (
+	"math"
 
-// Predicates are masks: bits of a k register with AVX-512, lanes of 32 bits that
-// are all ones or zeros with AVX2.
+	"github.com/loris-ml/loris/internal/native/x64"
+)
+
+// Predicates are masks: bits of a k register with AVX-512, lanes that are all ones or zeros
+// with AVX2. Those lanes have 64 bits where elements of 64 bits were compared, since mostly such are
+// chosen by them, and else 32.
 
 // by returns the form of an operation for elements of w bytes.
 func by(w int, four, eight x64.Op) x64.Op {
@@ -34,25 +39,26 @@ func (g *gen) cmpF(w int, pred byte, a, b val) val {
 	if g.evex() {
 		return g.add(vop{op: op, len: g.vl(w), dst: g.maskTemp(), a: a, b: b, imm: pred})
 	}
-	return g.narrowMask(w, g.op2i(op, g.vl(w), a, b, pred))
+	return g.laneMask(w, g.op2i(op, g.vl(w), a, b, pred))
 }
 
-// narrowMask makes a mask of lanes of w bytes, with AVX2.
-func (g *gen) narrowMask(w int, m val) val {
-	if w == 4 {
-		return m
-	}
-	if g.neon() {
+// laneMask makes a mask of lanes of w bytes, with AVX2. NEON narrows lanes by one instruction.
+func (g *gen) laneMask(w int, m val) val {
+	if w == 8 && g.neon() {
 		return g.resize(x64.PMOVQD, 32, 16, m, 0)
 	}
-	hi := g.resize(x64.EXTRACTI128, 32, 16, m, 1)
-	return g.op2i(x64.SHUFPS, 16, m, hi, 0x88)
+	g.vals[m].eights = w == 8
+	return m
 }
 
 // maskFor returns a mask as lanes of w bytes, with AVX2.
 func (g *gen) maskFor(w int, m val) val {
-	if w == 4 {
+	switch eights := g.vals[m].eights; {
+	case eights == (w == 8):
 		return m
+	case eights:
+		hi := g.resize(x64.EXTRACTI128, 32, 16, m, 1)
+		return g.op2i(x64.SHUFPS, 16, m, hi, 0x88)
 	}
 	return g.op1(x64.PMOVSXDQ, g.vl(8), m)
 }
@@ -76,17 +82,17 @@ func (g *gen) cmpI(w int, pred byte, a, b val) val {
 	eq, gt := by(w, x64.PCMPEQD, x64.PCMPEQQ), by(w, x64.PCMPGTD, x64.PCMPGTQ)
 	switch pred {
 	case intEQ:
-		return g.narrowMask(w, g.op2(eq, n, a, b))
+		return g.laneMask(w, g.op2(eq, n, a, b))
 	case intNE:
-		return g.not(g.narrowMask(w, g.op2(eq, n, a, b)))
+		return g.not(g.laneMask(w, g.op2(eq, n, a, b)))
 	case intGT:
-		return g.narrowMask(w, g.op2(gt, n, a, b))
+		return g.laneMask(w, g.op2(gt, n, a, b))
 	case intLT:
-		return g.narrowMask(w, g.op2(gt, n, b, a))
+		return g.laneMask(w, g.op2(gt, n, b, a))
 	case intLE:
-		return g.not(g.narrowMask(w, g.op2(gt, n, a, b)))
+		return g.not(g.laneMask(w, g.op2(gt, n, a, b)))
 	}
-	return g.not(g.narrowMask(w, g.op2(gt, n, b, a)))
+	return g.not(g.laneMask(w, g.op2(gt, n, b, a)))
 }
 
 // nonZero tells which integers are not 0.
@@ -101,7 +107,11 @@ func (g *gen) mask2(k, v x64.Op, a, b val) val {
 	if g.evex() {
 		return g.add(vop{op: k, len: 16, dst: g.maskTemp(), a: a, b: b})
 	}
-	return g.op2(v, g.vl(4), a, b)
+	w := 4
+	if g.vals[a].eights || g.vals[b].eights {
+		w, a, b = 8, g.maskFor(8, a), g.maskFor(8, b)
+	}
+	return g.laneMask(w, g.op2(v, g.vl(w), a, b))
 }
 
 func (g *gen) and(a, b val) val    { return g.mask2(x64.KANDW, x64.PANDD, a, b) }
@@ -113,7 +123,11 @@ func (g *gen) not(a val) val {
 	if g.evex() {
 		return g.add(vop{op: x64.KNOTW, len: 16, dst: g.maskTemp(), b: a})
 	}
-	return g.op2(x64.PXORD, g.vl(4), a, g.konst(4, 0xffffffff))
+	w := 4
+	if g.vals[a].eights {
+		w = 8
+	}
+	return g.laneMask(w, g.op2(x64.PXORD, g.vl(w), a, g.konst(w, uint64(math.MaxUint64)>>(64-8*w))))
 }
 
 // constMask returns a mask that is true or false everywhere.
