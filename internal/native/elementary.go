@@ -103,8 +103,35 @@ func (g *gen) subMul(w int, z, x, y val) val {
 	return g.fma(by(w, x64.FNMADD231PS, x64.FNMADD231PD), g.vl(w), z, x, y)
 }
 
+// splitFrom is from how many coefficients on a polynomial is computed as two of x² or three of x³, where too few registers are there to
+// interleave copies of a body: each step waits for the one before.
+const splitFrom = 9
+
 // poly is c[0] + c[1]·x + c[2]·x² + ….
 func (g *gen) poly(w int, x val, c []float64) val {
+	parts := 1
+	if len(g.regs[0].order) == 16 {
+		parts = min(len(c)/splitFrom+1, 3)
+	}
+	if parts == 1 {
+		return g.horner(w, x, c)
+	}
+	of := make([][]float64, parts)
+	for i, v := range c {
+		of[i%parts] = append(of[i%parts], v)
+	}
+	power := x
+	for range parts - 1 {
+		power = g.mulF(w, power, x)
+	}
+	p := g.horner(w, power, of[parts-1])
+	for i := parts - 2; i >= 0; i-- {
+		p = g.mulAdd(w, p, x, g.horner(w, power, of[i]))
+	}
+	return p
+}
+
+func (g *gen) horner(w int, x val, c []float64) val {
 	p := g.num(w, c[len(c)-1])
 	for i := len(c) - 2; i >= 0; i-- {
 		p = g.mulAdd(w, p, x, g.num(w, c[i]))
@@ -325,28 +352,21 @@ func (g *gen) sigmoid(w int, x val) val {
 }
 
 // ratio is a/(c+b) for a and b that are not negative and far from infinite, and
-// a sum of 1 at least that a is not above. What rounding the sum loses does not
-// matter: the first quotient is corrected by a remainder that takes c and b
-// apart, of which the part of c is exact where a is small. With AVX-512 the
-// reciprocal is the estimate of 14 bits, for f64 after one of Newton's steps,
-// which leaves 2⁻²⁸ or 2⁻⁵⁶ of error and is half the time of a division.
+// a sum of 1 at least that a is not above. Without AVX-512 it is a division, in which rounding the sum counts
+// for half a unit. With it the reciprocal is the estimate of 14 bits, for f64 after one of Newton's steps,
+// which leaves 2⁻²⁸ or 2⁻⁵⁶ of error and is half the time of a division; the quotient is corrected by a remainder
+// that takes c and b apart, of which the part of c is exact where a is small.
 func (g *gen) ratio(w int, a val, c float64, b val) val {
 	d := g.addF(w, b, g.num(w, c))
+	if !g.evex() {
+		return g.div(w, a, d)
+	}
 	y := g.roughInverse(w, d)
 	q := g.mulF(w, a, y)
-	rest := g.subTimes(w, g.subMul(w, a, q, g.num(w, c)), q, b)
-	return g.addMul(w, q, rest, y)
-}
-
-// subTimes is z - q·b, and z where b is so small that the product of both may be subnormal, which some processors take
-// a hundred cycles for, while z needs none of it.
-func (g *gen) subTimes(w int, z, q, b val) val {
-	if g.neon() {
-		return g.subMul(w, z, q, b)
-	}
+	rest := g.subMul(w, a, q, g.num(w, c))
+	// Where b is so small that its product may be subnormal, which some processors take a hundred cycles for, the
+	// remainder needs none of it.
 	counts := g.cmpF(w, cmpGE, b, g.num(w, 0x1p-60))
-	if g.evex() {
-		return g.add(vop{op: by(w, x64.FNMADD231PS, x64.FNMADD231PD), len: g.vl(w), dst: g.temp(g.vl(w)), t: z, a: q, b: b, c: counts})
-	}
-	return g.subMul(w, z, q, g.op2(x64.PANDD, g.vl(w), b, g.maskFor(w, counts)))
+	rest = g.add(vop{op: by(w, x64.FNMADD231PS, x64.FNMADD231PD), len: g.vl(w), dst: g.temp(g.vl(w)), t: rest, a: q, b: b, c: counts})
+	return g.addMul(w, q, rest, y)
 }

@@ -17,11 +17,8 @@ func (g *gen) nearQuotient(w int, a, b val) val {
 	return g.subMul(w, q, g.fma(by(w, x64.FMSUB213PS, x64.FMSUB213PD), g.vl(w), q, b, a), y)
 }
 
-// roughInverse is 1/x to half of the digits at least.
+// roughInverse is 1/x to half of the digits at least, with AVX-512.
 func (g *gen) roughInverse(w int, x val) val {
-	if !g.evex() {
-		return g.div(w, g.num(w, 1), x)
-	}
 	y := g.op1(by(w, x64.RCP14PS, x64.RCP14PD), g.vl(w), x)
 	if w == 8 {
 		y = g.addMul(w, y, y, g.subMul(w, g.num(w, 1), x, y))
