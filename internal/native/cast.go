@@ -76,7 +76,7 @@ func (g *gen) floatToInt(from, to ir.DType, x val) val {
 	case g.evex() || g.neon():
 		x = g.op1(x64.CVTTPD2QQ, g.vl(8), x)
 	default:
-		x = g.singly(by(width(from), x64.CVTTSS2SI, x64.CVTTSD2SI), width(from), 8, x)
+		x = g.toLong(from, x)
 	}
 	if long {
 		x = g.intToInt(8, width(to), x)
@@ -95,41 +95,63 @@ func (g *gen) intToFloat(from, to ir.DType, x val) val {
 	case g.evex() || g.neon():
 		return g.resize(x64.CVTQQ2PS, g.vl(8), max(g.vl(4), 16), x, 0)
 	}
-	return g.singly(by(width(to), x64.CVTSI2SS, x64.CVTSI2SD), 8, width(to), x)
+	if to == ir.F32 {
+		return g.resize(x64.CVTPD2PS, g.vl(8), max(g.vl(4), 16), g.longToDouble(g.withoutTies(x)), 0)
+	}
+	return g.longToDouble(x)
 }
 
-// singly converts lane by lane through memory, for the 64-bit integers that AVX2
-// has no conversions for. XMM15 is the register between; it is saved, because it
-// may hold something.
-func (g *gen) singly(op x64.Op, from, to int, x val) val {
-	g.add(vop{op: x64.MOVUPSst, len: max(g.vl(from), 16), b: x, mem: bounce, store: true})
-	toInt := op == x64.CVTTSS2SI || op == x64.CVTTSD2SI
-	save := g.newSlot()
+// longToDouble converts integers of 64 bits to f64, with AVX2: the upper 16 bits and the lower 48 become parts of two
+// floats whose sum is rounded once.
+func (g *gen) longToDouble(x val) val {
+	const w, upper, lower = 8, 0x1.8p68, 0x1p52 // with units of 2¹⁶ and 1 in their last places
+	n := g.vl(w)
+	hi := g.op2(x64.PANDQ, n, g.op1i(x64.PSRAD, n, x, 16), g.konst(w, math.MaxUint32<<32))
+	hi = g.op2(x64.PADDQ, n, hi, g.konst(w, math.Float64bits(upper)))
+	lo := g.op2(x64.PANDQ, n, x, g.konst(w, 1<<48-1))
+	lo = g.op2(x64.PORQ, n, lo, g.konst(w, math.Float64bits(lower)))
+	return g.addF(w, g.subF(w, hi, g.num(w, upper+lower)), lo)
+}
+
+// withoutTies replaces integers that f64 may not have by ones that it has and that round to the same f32: a bit that f32
+// does not reach stands for all those below.
+func (g *gen) withoutTies(x val) val {
+	const w, most, below = 8, 1 << 53, 1<<11 - 1
+	n := g.vl(w)
+	large := g.or(g.cmpI(w, intGT, x, g.konst(w, most)), g.cmpI(w, intLT, x, g.konst(w, math.MaxUint64-most+1)))
+	some := g.op2(x64.PADDQ, n, g.op2(x64.PANDQ, n, x, g.konst(w, below)), g.konst(w, below))
+	kept := g.op2(x64.PANDQ, n, g.op2(x64.PORQ, n, x, some), g.konst(w, math.MaxUint64-below))
+	return g.blend(w, large, kept, x)
+}
+
+// toLong converts floats to integers of 64 bits without their fractions, with AVX2: those below 2⁵¹ by the low bits of
+// what is added to them, others lane by lane.
+func (g *gen) toLong(from ir.DType, x val) val {
+	const w = 8
+	if from == ir.F32 {
+		x = g.resize(x64.CVTPS2PD, g.vl(w), g.vl(w), x, 0)
+	}
+	near := g.cmpF(w, cmpLT, g.abs(w, x), g.num(w, 0x1p51))
+	sum := g.addF(w, g.trunc(x), g.num(w, f64.magic))
+	fast := g.op2(x64.PSUBQ, g.vl(w), sum, g.konst(w, math.Float64bits(f64.magic)))
+	return g.blend(w, near, fast, g.singly(x, g.not(near)))
+}
+
+// singly converts f64s to integers of 64 bits one by one, through memory, if a mask has a lane.
+func (g *gen) singly(x, some val) val {
+	n, xs, mask := g.vl(8), g.newSlot(), g.newSlot()
+	slot := func(at int32) addr { return g.addr(place{arg: -1, mem: inSpill(at)}) }
+	g.add(vop{op: x64.MOVUPSst, len: n, b: x, mem: slot(xs), store: true})
+	g.add(vop{op: x64.MOVUPSst, len: n, b: g.maskFor(8, some), mem: slot(mask), store: true})
 	g.scalar(func() {
-		keep := inSpill(save)
-		if !toInt {
-			g.asm.Vec(x64.Inst{Op: x64.MOVUPSst, Len: 32, Reg: 15, V: x64.NoReg, Mem: &keep})
+		end := g.asm.Label()
+		g.unlessAny(mask, int(n), end)
+		for at := int32(0); at < int32(n); at += 8 {
+			m := inSpill(xs + at)
+			g.asm.Vec(x64.Inst{Op: x64.CVTTSD2SI, Len: 16, Reg: x64.RAX, V: x64.NoReg, Mem: &m})
+			g.asm.MovStore(m, x64.RAX)
 		}
-		// Results are not wider than 64 bits, so forward order never overwrites what
-		// is still to be read unless they grow.
-		for i := range g.lanes {
-			lane := i
-			if to > from {
-				lane = g.lanes - 1 - i
-			}
-			src, dst := inSpill(atBounce+int32(lane*from)), inSpill(atBounce+int32(lane*to))
-			if toInt {
-				g.asm.Vec(x64.Inst{Op: op, Len: 16, Reg: x64.RAX, V: x64.NoReg, Mem: &src})
-				g.asm.MovStore(dst, x64.RAX)
-				continue
-			}
-			g.asm.Vec(x64.Inst{Op: op, Len: 16, Reg: 15, V: 15, Mem: &src})
-			g.asm.Vec(x64.Inst{Op: by(to, x64.MOVSSst, x64.MOVSDst), Len: 16, Reg: 15, V: x64.NoReg, Mem: &dst})
-		}
-		if !toInt {
-			g.asm.Vec(x64.Inst{Op: x64.MOVUPS, Len: 32, Reg: 15, V: x64.NoReg, Mem: &keep})
-		}
+		g.asm.Bind(end)
 	})
-	n := max(g.vl(to), 16)
-	return g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: bounce})
+	return g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: slot(xs)})
 }

@@ -12,7 +12,7 @@ func init() {
 	part := func(op uint32, size int32) func(a *Asm, in *inst) {
 		return func(a *Asm, in *inst) { a.access(op, v(in.Reg, 0), size, a.resolve(&in.mem, 16), 0) }
 	}
-	s[x64.MOVDst], s[x64.MOVSSst] = part(storeS, 4), part(storeS, 4)
+	s[x64.MOVDst] = part(storeS, 4)
 	s[x64.MOVQst], s[x64.MOVSDst] = part(storeD, 8), part(storeD, 8)
 	s[x64.BROADCASTSS], s[x64.BROADCASTSD] = broadcast(loadAllS, dupS), broadcast(loadAllD, dupD)
 	s[x64.PBROADCASTB], s[x64.PBROADCASTW] = broadcast(loadAllB, 0), broadcast(loadAllH, 0)

@@ -26,7 +26,6 @@ const (
 	MASKMOVPDst
 	MOVDst
 	MOVQst
-	MOVSSst
 	MOVSDst
 	BROADCASTSS
 	BROADCASTSD
@@ -94,9 +93,7 @@ const (
 	CVTTPS2QQ
 	CVTPH2PS
 	CVTPS2PH
-	CVTSI2SS
 	CVTSI2SD
-	CVTTSS2SI
 	CVTTSD2SI
 	// Integers.
 	PADDD
@@ -198,7 +195,6 @@ var ops = [numOps]enc{
 	MASKMOVPDst: {"maskmovpd", 1, 2, 0x2f, 0, 0, 0, 0, onlyVEX},
 	MOVDst:      {"movd", 1, 1, 0x7e, 0, 0, 0, 0, 0},
 	MOVQst:      {"movq", 1, 1, 0xd6, 0, 1, 0, 0, 0},
-	MOVSSst:     {"movss", 2, 1, 0x11, 0, 0, 0, 0, 0},
 	MOVSDst:     {"movsd", 3, 1, 0x11, 0, 1, 0, 0, 0},
 	BROADCASTSS: {"broadcastss", 1, 2, 0x18, 0, 0, 0, 0, 0},
 	BROADCASTSD: {"broadcastsd", 1, 2, 0x19, 0, 1, 0, 0, 0},
@@ -243,9 +239,7 @@ var ops = [numOps]enc{
 	CVTTPS2QQ: {"cvttps2qq", 1, 1, 0x7a, 0, 0, 0, 0, onlyEVEX},
 	CVTPH2PS:  {"cvtph2ps", 1, 2, 0x13, 0, 0, 0, 0, 0},
 	CVTPS2PH:  {"cvtps2ph", 1, 3, 0x1d, 0, 0, 0, 0, hasImm | noMem},
-	CVTSI2SS:  {"cvtsi2ss", 2, 1, 0x2a, 1, 1, 0, 0, onlyVEX},
 	CVTSI2SD:  {"cvtsi2sd", 3, 1, 0x2a, 1, 1, 0, 0, onlyVEX},
-	CVTTSS2SI: {"cvttss2si", 2, 1, 0x2c, 1, 1, 0, 0, onlyVEX},
 	CVTTSD2SI: {"cvttsd2si", 3, 1, 0x2c, 1, 1, 0, 0, onlyVEX},
 
 	PADDD: {"paddd", 1, 1, 0xfe, 0, 0, 4, 0, 0}, PADDQ: {"paddq", 1, 1, 0xd4, 0, 1, 8, 0, 0},
