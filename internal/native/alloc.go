@@ -284,7 +284,7 @@ func (g *gen) encode(o *vop, pos int32) {
 			inst.Mask = r
 		} else if o.op.Gathers() {
 			// V is the index for now.
-		} else if o.op == x64.BLENDVPS || o.op == x64.BLENDVPD {
+		} else if o.op == x64.BLENDVPS || o.op == x64.BLENDVPD || o.op == x64.PBLENDVB {
 			inst.Is4 = r
 		} else {
 			inst.V = r // maskmov

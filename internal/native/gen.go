@@ -94,6 +94,7 @@ type gen struct {
 	asm   assembler
 	lanes int
 	wide  bool // there are elements of 64 bits
+	bytes bool // lanes are bytes
 
 	room    *room // has the memory of ops and vals
 	lowered int   // operations in all regions

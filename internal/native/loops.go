@@ -187,6 +187,9 @@ func (g *gen) maskFirst() {
 
 // startTail lowers what the operations of a tail need. Lines along columns have the mask of AVX-512 already.
 func (g *gen) startTail() {
+	if g.bytes {
+		return
+	}
 	if g.evex() {
 		if g.k.Axis == loop.Rows || g.lines {
 			g.scalar(g.setTailMask)

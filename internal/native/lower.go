@@ -51,6 +51,9 @@ func (g *gen) homeUnit() int {
 }
 
 func (g *gen) constant(in *loop.Instr) val {
+	if g.bytes {
+		return g.byteConstant(in)
+	}
 	switch in.DType {
 	case ir.Bool:
 		return g.constMask(in.Bits != 0)
@@ -93,6 +96,9 @@ func (g *gen) apply(v loop.Value, in *loop.Instr) val {
 		x[i] = g.value(o)
 	}
 	d := g.k.Instrs[in.In[in.N-1]].Result()
+	if g.bytes {
+		return g.applyBytes(in, d, x[:in.N])
+	}
 	if in.Op == aten.Cast {
 		return g.cast(d, in.DType, x[0])
 	}

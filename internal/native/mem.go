@@ -123,6 +123,9 @@ func (g *gen) element(arg int) addr {
 
 // read loads an operand.
 func (g *gen) read(arg int) val {
+	if g.bytes {
+		return g.readBytes(arg)
+	}
 	if g.keepsRows(arg) {
 		return g.readOnce(arg)
 	}
@@ -323,6 +326,10 @@ func (g *gen) lanesOf(name string, w int, lanes ...int) val {
 
 // write stores v to an operand.
 func (g *gen) write(arg int, v val) {
+	if g.bytes {
+		g.writeBytes(arg, v)
+		return
+	}
 	d := g.k.Args[arg].DType
 	size := d.Size()
 	if d == ir.F8E4M3FN || d == ir.F8E5M2 {

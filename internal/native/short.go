@@ -28,6 +28,9 @@ func wideIn(k *loop.Kernel) (wide bool) {
 
 // lanesOf returns how many elements a vector of a level has in a kernel.
 func lanesOf(k *loop.Kernel, isa ISA) int {
+	if bytewise(k, isa) {
+		return byteLanes
+	}
 	lanes := 8
 	if isa == AVX512 {
 		lanes = 16

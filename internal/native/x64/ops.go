@@ -98,6 +98,19 @@ const (
 	// Integers.
 	PADDD
 	PADDQ
+	PADDB
+	PSUBB
+	PMULLW
+	PSRLW
+	PSLLW
+	PMINUB
+	PMAXUB
+	PMINSB
+	PMAXSB
+	PABSB
+	PCMPEQB
+	PCMPGTB
+	PBLENDVB
 	PSUBD
 	PSUBQ
 	PMULLD
@@ -243,7 +256,15 @@ var ops = [numOps]enc{
 	CVTTSD2SI: {"cvttsd2si", 3, 1, 0x2c, 1, 1, 0, 0, onlyVEX},
 
 	PADDD: {"paddd", 1, 1, 0xfe, 0, 0, 4, 0, 0}, PADDQ: {"paddq", 1, 1, 0xd4, 0, 1, 8, 0, 0},
-	PSUBD: {"psubd", 1, 1, 0xfa, 0, 0, 4, 0, 0}, PSUBQ: {"psubq", 1, 1, 0xfb, 0, 1, 8, 0, 0},
+	PADDB: {"paddb", 1, 1, 0xfc, 0, 0, 0, 0, onlyVEX}, PSUBB: {"psubb", 1, 1, 0xf8, 0, 0, 0, 0, onlyVEX},
+	PMULLW: {"pmullw", 1, 1, 0xd5, 0, 0, 0, 0, onlyVEX},
+	PSRLW:  {"psrlw", 1, 1, 0x71, 0, 0, 0, 8 + 2, onlyVEX | hasImm | noMem}, PSLLW: {"psllw", 1, 1, 0x71, 0, 0, 0, 8 + 6, onlyVEX | hasImm | noMem},
+	PMINUB: {"pminub", 1, 1, 0xda, 0, 0, 0, 0, onlyVEX}, PMAXUB: {"pmaxub", 1, 1, 0xde, 0, 0, 0, 0, onlyVEX},
+	PMINSB: {"pminsb", 1, 2, 0x38, 0, 0, 0, 0, onlyVEX}, PMAXSB: {"pmaxsb", 1, 2, 0x3c, 0, 0, 0, 0, onlyVEX},
+	PABSB:   {"pabsb", 1, 2, 0x1c, 0, 0, 0, 0, onlyVEX},
+	PCMPEQB: {"pcmpeqb", 1, 1, 0x74, 0, 0, 0, 0, onlyVEX}, PCMPGTB: {"pcmpgtb", 1, 1, 0x64, 0, 0, 0, 0, onlyVEX},
+	PBLENDVB: {"pblendvb", 1, 3, 0x4c, 0, 0, 0, 0, onlyVEX | hasImm},
+	PSUBD:    {"psubd", 1, 1, 0xfa, 0, 0, 4, 0, 0}, PSUBQ: {"psubq", 1, 1, 0xfb, 0, 1, 8, 0, 0},
 	PMULLD: {"pmulld", 1, 2, 0x40, 0, 0, 4, 0, 0}, PMULLQ: {"pmullq", 1, 2, 0x40, 0, 1, 8, 0, onlyEVEX},
 	PMULUDQ: {"pmuludq", 1, 1, 0xf4, 0, 1, 8, 0, 0},
 	PANDD:   {"pandd", 1, 1, 0xdb, 0, 0, 4, 0, 0}, PANDQ: {"pandq", 1, 1, 0xdb, 0, 1, 8, 0, 0},
