@@ -132,7 +132,8 @@ type gen struct {
 	ofBF16  []bool // by Value: a number that bf16 has
 	// quotients has, by Value, the narrow float of which a division has operands and result; Invalid of others.
 	quotients []ir.DType
-	values    []val // by Value, in the present copy
+	values    []val  // by Value, in the present copy
+	doubled   []bool // by Value: loaded as an f32, which it is cast to; nil for none
 	homes     map[homeKey]val
 
 	angles *farSlots // where angles of f32 are reduced in f64

@@ -72,6 +72,10 @@ func (g *gen) lower(v loop.Value) {
 	g.now = v
 	switch in.Code {
 	case loop.Load:
+		if g.doubled != nil && g.doubled[v] {
+			g.values[v] = g.readDoubled(in.Arg)
+			break
+		}
 		g.values[v] = g.read(in.Arg)
 	case loop.Const:
 	case loop.Index:
@@ -100,6 +104,9 @@ func (g *gen) apply(v loop.Value, in *loop.Instr) val {
 		return g.applyBytes(in, d, x[:in.N])
 	}
 	if in.Op == aten.Cast {
+		if g.doubled != nil && g.doubled[in.In[0]] {
+			return x[0]
+		}
 		return g.cast(d, in.DType, x[0])
 	}
 	if in.Op == aten.Where {

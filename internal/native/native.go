@@ -302,7 +302,10 @@ func newGen(k *loop.Kernel, isa ISA) *gen {
 		g.tails[0] = g.newVal(vinfo{kind: home, mask: true, len: 2})
 		g.vals[g.tails[0]].pin = tailMask
 	}
-	g.wide, g.short, g.lines = wideIn(k), k.Width > 0 && Short(k, isa), k.Height > 0 && Tall(k, isa)
+	g.wide, g.short, g.lines = wideIn(k, isa), k.Width > 0 && Short(k, isa), k.Height > 0 && Tall(k, isa)
+	if !g.wide {
+		g.doubled = doubledLoads(k, isa)
+	}
 	for i := range k.Instrs {
 		in := &k.Instrs[i]
 		g.indexed = g.indexed || in.Code == loop.Index || in.Op == aten.Argmax || in.Op == aten.Argmin

@@ -17,11 +17,12 @@ import (
 // mostVectors is how many vectors the elements of one lie in at most.
 const mostVectors = 4
 
-// wideIn reports whether a kernel has elements of 64 bits.
-func wideIn(k *loop.Kernel) (wide bool) {
+// wideIn reports whether a kernel has elements of 64 bits in its lanes.
+func wideIn(k *loop.Kernel, isa ISA) (wide bool) {
+	doubled := doubledLoads(k, isa)
 	for i := range k.Instrs {
 		in := &k.Instrs[i]
-		wide = wide || width(in.Result()) == 8 && in.Code != loop.Store
+		wide = wide || width(in.Result()) == 8 && in.Code != loop.Store && !(doubled != nil && doubled[i])
 	}
 	return wide
 }
@@ -35,7 +36,7 @@ func lanesOf(k *loop.Kernel, isa ISA) int {
 	if isa == AVX512 {
 		lanes = 16
 	}
-	if wideIn(k) {
+	if wideIn(k, isa) {
 		lanes /= 2
 	}
 	return lanes
