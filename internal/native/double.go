@@ -51,22 +51,15 @@ func rare() map[ir.Op]emitters {
 	rows, wide := map[ir.Op]emitters{}, doubles()
 	for op, f := range map[ir.Op]func(g *gen, x []val) val{
 		aten.Sinh: one((*gen).sinh), aten.Cosh: one((*gen).cosh),
-		aten.Acosh:  one((*gen).acosh),
-		aten.Atan2:  (*gen).atan2f32,
-		aten.Erfinv: one(func(g *gen, x val) val { return g.erfinv(x, erfinvP) }),
-		aten.Pow:    func(g *gen, x []val) val { return g.pow(x[0], x[1]) },
+		aten.Acosh: one((*gen).acosh),
+		aten.Atan2: (*gen).atan2f32,
+		aten.Pow:   func(g *gen, x []val) val { return g.pow(x[0], x[1]) },
 	} {
 		rows[op] = onDoubles(f, wide[op])
 	}
 	rows[aten.Atan] = inWidth((*gen).atan32, (*gen).atan64)
 	rows[aten.Erfc] = inWidth((*gen).erfc32, (*gen).erfc64)
-	erfinv := rows[aten.Erfinv].f
-	rows[aten.Erfinv] = emitters{f: func(g *gen, w int, x []val) val {
-		if w == 4 && g.evex() {
-			return g.erfinv32(x[0])
-		}
-		return erfinv(g, w, x)
-	}}
+	rows[aten.Erfinv] = inWidth((*gen).erfinv32, (*gen).erfinv64)
 	pow := rows[aten.Pow]
 	pow.i, pow.wrap = powInt, true
 	rows[aten.Pow] = pow

@@ -71,6 +71,9 @@ var erfinvNear = [9][32]float32{
 func (g *gen) erfinv32(x val) val {
 	const w = 4
 	n := g.vl(w)
+	if !g.evex() {
+		return g.erfinvPieces(x)
+	}
 	u := g.atMost(w, g.subF(w, g.num(w, 1), g.abs(w, x)), 1-0x1p-24)
 	look := g.coefficients32("erfinv", erfinvNear[:], g.op1i(x64.PSRLD, n, u, 23))
 	m := g.subF(w, g.op1i(x64.GETMANTPS, n, u, mantissaOrNaN), g.num(w, 1.5))
@@ -80,3 +83,52 @@ func (g *gen) erfinv32(x val) val {
 
 // mantissaOrNaN has an instruction return mantissas from 1 to 2, of negative numbers NaN.
 const mantissaOrNaN = 0b1000
+
+// erfinvStep32 is how far apart the numbers are about which erfinvPieces32 has polynomials.
+const erfinvStep32 = 4587. / 2048
+
+// erfinvPieces32 has the coefficients of erfinv(x)/x - 1/2 over v - j·erfinvStep32, v = -log(1-x²): a row for each power,
+// in it one for each j. With that step few of the first row are rounded much.
+var erfinvPieces32 = [7][8]float32{
+	{0.38622692, 0.9369604, 1.4665966, 1.926737, 2.326122, 2.68089, 3.0026422, 3.2989757},
+	{0.23201369, 0.24854466, 0.22133754, 0.19057956, 0.16730581, 0.15033819, 0.13752642, 0.12746158},
+	{0.011549048, -0.0031098856, -0.0073671625, -0.0060681445, -0.004400675, -0.0032577023, -0.0025137921, -0.0020106803},
+	{-0.0023334757, -0.0014825546, -1.0382273e-05, 0.0002741215, 0.00020925215, 0.00013567512, 8.9743626e-05, 6.2264546e-05},
+	{-0.00013231784, 0.00022092804, 8.40163e-05, 1.3828083e-07, -9.5703035e-06, -6.5664944e-06, -3.904882e-06, -2.379144e-06},
+	{5.2384028e-05, 1.8842818e-06, -1.3297796e-05, -2.827278e-06, 8.5670266e-08, 2.9196357e-07, 1.8080608e-07, 1.00352786e-07},
+	{-1.8565806e-06, -4.169362e-06, 8.1379176e-07, 4.6796941e-07, 6.0980604e-08, -6.1222654e-09, -7.771079e-09, -4.410141e-09},
+}
+
+// minusLogP is -log(1+f)/f for f in [-1/4, 1/2], within 2⁻²⁷ of the logarithm.
+var minusLogP = []float64{-1, 0.5000012709839874, -0.33333545145300486, 0.24990138171601672, -0.1997479564048952, 0.16868365054946083,
+	-0.15043189341594676, 0.11906357480124061, -0.05157753306403709}
+
+// erfinvPieces is x·P(v), infinite where 1-x² is 0 and not a number where that is negative. The half is added at the end:
+// what is left of the factor has one more bit behind the point.
+func (g *gen) erfinvPieces(x val) val {
+	const w = 4
+	n := g.vl(w)
+	u := g.subMul(w, g.num(w, 1), x, x)
+	v := g.minusLogNormal(u)
+	t := g.mulAdd(w, v, g.num(w, 1/erfinvStep32), g.num(w, f32.magic))
+	h := g.subMul(w, v, g.subF(w, t, g.num(w, f32.magic)), g.num(w, erfinvStep32))
+	y := g.looked(w, h, len(erfinvPieces32), 0, func(row int) val {
+		// As in coefficients, lanes beyond those of the vector are not used.
+		return g.add(vop{op: x64.PERMD, len: 32, dst: g.temp(n), a: t, b: partOf(g, "erfinv", row, 0, erfinvPieces32[row][:])})
+	})
+	y = g.blend(w, g.cmpF(w, cmpEQ, u, g.konst(w, 0)), g.num(w, math.Inf(1)), y)
+	y = g.blend(w, u, g.num(w, math.NaN()), y) // by the sign bit
+	return g.mulAdd(w, y, x, g.mulF(w, x, g.num(w, 0.5)))
+}
+
+// minusLogNormal is -log u within 2⁻²⁵ of the larger of it and 1, for normal numbers u. It is for other instruction sets
+// than AVX-512.
+func (g *gen) minusLogNormal(u val) val {
+	const w = 4
+	n := g.vl(w)
+	i := g.op2(x64.PSUBD, n, u, g.num(w, 0.75))
+	e := g.op1(x64.CVTDQ2PS, n, g.op1i(x64.PSRAD, n, i, byte(f32.mantissa)))
+	m := g.op2(x64.PSUBD, n, u, g.op2(x64.PANDD, n, i, g.konst(w, 0xff800000)))
+	f := g.subF(w, m, g.num(w, 1))
+	return g.mulAdd(w, g.poly(w, f, minusLogP), f, g.mulF(w, e, g.num(w, -math.Ln2)))
+}
