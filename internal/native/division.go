@@ -36,7 +36,7 @@ func divisions() map[ir.Op]emitters {
 		}}),
 		aten.TruncDivide: row(false, false, emitters{f: func(g *gen, w int, x []val) val {
 			if w == 8 {
-				return g.trunc(g.div(w, x[0], x[1]))
+				return g.op1i(x64.ROUNDPD, g.vl(w), g.div(w, x[0], x[1]), 11)
 			}
 			return g.truncDivide32(x[0], x[1])
 		}}),

@@ -53,16 +53,13 @@ func rare() map[ir.Op]emitters {
 		aten.Sinh: one((*gen).sinh), aten.Cosh: one((*gen).cosh),
 		aten.Acosh: one((*gen).acosh),
 		aten.Atan2: (*gen).atan2f32,
-		aten.Pow:   func(g *gen, x []val) val { return g.pow(x[0], x[1]) },
 	} {
 		rows[op] = onDoubles(f, wide[op])
 	}
 	rows[aten.Atan] = inWidth((*gen).atan32, (*gen).atan64)
 	rows[aten.Erfc] = inWidth((*gen).erfc32, (*gen).erfc64)
 	rows[aten.Erfinv] = inWidth((*gen).erfinv32, (*gen).erfinv64)
-	pow := rows[aten.Pow]
-	pow.i, pow.wrap = powInt, true
-	rows[aten.Pow] = pow
+	rows[aten.Pow] = emitters{f: pow, i: powInt, wrap: true}
 	return rows
 }
 
@@ -152,29 +149,3 @@ func (g *gen) acosh(x val) val {
 	root, _ := g.nearRoot(8, g.atMost(8, square, 0x1p999), none)
 	return g.log1p(8, g.addF(8, t, root))
 }
-
-// pow is 2^(y·log2|x|), negative for negative x and odd y, with IEEE 754's special
-// cases: 1 for y = 0 and x = 1, NaN for finite negative x and y that is no
-// integer.
-func (g *gen) pow(x, y val) val {
-	return g.powEnds(x, y, g.exp2(8, g.mulF(8, y, g.log(8, g.abs(8, x), base2))))
-}
-
-// powEnds gives p = |x|^y its sign, and what it is in the special cases.
-func (g *gen) powEnds(x, y, p val) val {
-	const w = 8
-	one, zero := g.num(w, 1), g.konst(w, 0)
-	a := g.abs(w, x)
-	p = g.blend(w, g.cmpF(w, cmpEQ, a, one), one, p)
-	whole := g.cmpF(w, cmpEQ, g.trunc(y), y)
-	h := g.half(y)
-	odd := g.and(whole, g.cmpF(w, cmpNE, g.trunc(h), h))
-	negative := g.cmpI(8, intLT, x, g.konst(8, 0)) // the sign bit, of -0 too
-	p = g.op2(x64.PXORQ, g.vl(8), p, g.pick(g.and(odd, negative), 8, 1<<63))
-	finite := g.and(g.cmpF(w, cmpLT, x, zero), g.cmpF(w, cmpNE, x, g.num(w, math.Inf(-1))))
-	p = g.blend(w, g.andNot(finite, whole), g.num(w, math.NaN()), p)
-	p = g.blend(w, g.cmpF(w, cmpUNORD, x, y), g.num(w, math.NaN()), p)
-	return g.blend(w, g.or(g.cmpF(w, cmpEQ, y, zero), g.cmpF(w, cmpEQ, x, one)), one, p)
-}
-
-func (g *gen) trunc(x val) val { return g.op1i(x64.ROUNDPD, g.vl(8), x, 11) }

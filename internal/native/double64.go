@@ -20,7 +20,6 @@ func doubles() map[ir.Op]func(g *gen, x []val) val {
 		aten.Sinh: one((*gen).sinh64), aten.Cosh: one((*gen).cosh64),
 		aten.Acosh: one((*gen).acosh64),
 		aten.Atan2: func(g *gen, x []val) val { return g.atan2(x[0], x[1]) },
-		aten.Pow:   func(g *gen, x []val) val { return g.pow64(x[0], x[1]) },
 	}
 }
 

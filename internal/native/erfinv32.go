@@ -121,14 +121,10 @@ func (g *gen) erfinvPieces(x val) val {
 	return g.mulAdd(w, y, x, g.mulF(w, x, g.num(w, 0.5)))
 }
 
-// minusLogNormal is -log u within 2⁻²⁵ of the larger of it and 1, for normal numbers u. It is for other instruction sets
-// than AVX-512.
+// minusLogNormal is -log u within 2⁻²⁵ of the larger of it and 1, for numbers that apartNormal is for.
 func (g *gen) minusLogNormal(u val) val {
 	const w = 4
-	n := g.vl(w)
-	i := g.op2(x64.PSUBD, n, u, g.num(w, 0.75))
-	e := g.op1(x64.CVTDQ2PS, n, g.op1i(x64.PSRAD, n, i, byte(f32.mantissa)))
-	m := g.op2(x64.PSUBD, n, u, g.op2(x64.PANDD, n, i, g.konst(w, 0xff800000)))
+	e, m := g.apartNormal(&f32, u)
 	f := g.subF(w, m, g.num(w, 1))
 	return g.mulAdd(w, g.poly(w, f, minusLogP), f, g.mulF(w, e, g.num(w, -math.Ln2)))
 }

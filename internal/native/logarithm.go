@@ -56,19 +56,23 @@ func (g *gen) apart(f *format, x val) (e, m val) {
 	least := math.Ldexp(1, 1-f.bias)
 	small := g.cmpF(w, cmpLT, x, g.num(w, least))
 	x = g.blend(w, small, g.mulF(w, x, g.num(w, math.Ldexp(1, f.mantissa))), x)
-	sub, shift := by(w, x64.PSUBD, x64.PSUBQ), by(w, x64.PSRLD, x64.PSRLQ)
-	three4 := g.num(w, 0.75)
-	// Counted from 3/4 and with the bias added, the exponent is positive.
-	i := g.op2(sub, n, x, three4)
-	i = g.op1i(shift, n, g.op2(by(w, x64.PADDD, x64.PADDQ), n, i, g.konst(w, uint64(f.bias)<<f.mantissa)), byte(f.mantissa))
-	m = g.op2(sub, n, x, g.op1i(by(w, x64.PSLLD, x64.PSLLQ), n, g.op2(sub, n, i, g.konst(w, uint64(f.bias))), byte(f.mantissa)))
-	if w == 8 {
-		// Below 2⁵² an integer is the low bits of itself plus 2⁵².
-		e = g.subF(w, g.op2(x64.PORQ, n, i, g.num(w, 0x1p52)), g.num(w, 0x1p52+float64(f.bias)))
-	} else {
-		e = g.subF(w, g.op1(x64.CVTDQ2PS, n, i), g.num(w, float64(f.bias)))
-	}
+	e, m = g.apartNormal(f, x)
 	return g.subF(w, e, g.pick2(w, small, up)), m
+}
+
+// apartNormal is apart for normal numbers, and for f32 also for 0 and infinity, of which m is 1, and e the exponent as
+// the bits have it. It is for other instruction sets than AVX-512.
+func (g *gen) apartNormal(f *format, x val) (e, m val) {
+	w, n := f.w, g.vl(f.w)
+	sub := by(w, x64.PSUBD, x64.PSUBQ)
+	i := g.op2(sub, n, x, g.num(w, 0.75)) // the exponent is counted from 3/4
+	m = g.op2(sub, n, x, g.op2(by(w, x64.PANDD, x64.PANDQ), n, i, g.num(w, math.Inf(-1))))
+	if w == 4 {
+		return g.op1(x64.CVTDQ2PS, n, g.op1i(x64.PSRAD, n, i, byte(f.mantissa))), m
+	}
+	// With the bias added the exponent is positive, and below 2⁵² an integer is the low bits of itself plus 2⁵².
+	i = g.op1i(x64.PSRLQ, n, g.op2(x64.PADDQ, n, i, g.konst(w, uint64(f.bias)<<f.mantissa)), byte(f.mantissa))
+	return g.subF(w, g.op2(x64.PORQ, n, i, g.num(w, 0x1p52)), g.num(w, 0x1p52+float64(f.bias))), m
 }
 
 // pick2 is x where the mask is set and 0 elsewhere.

@@ -51,14 +51,3 @@ func (g *gen) log2Pair(a val) pair {
 	u := g.sum64(one, g.sum64(t.hi, pair{t.lo, g.konst(w, 0)}))
 	return g.sum64(e, g.times64(g.times64(s, g.pair64(2*math.Log2E, 4.0710547481862066e-17)), u))
 }
-
-// pow64 is pow with a logarithm of more digits than a float has.
-func (g *gen) pow64(x, y val) val {
-	const w = 8
-	a := g.abs(w, x)
-	l := g.log2Pair(a)
-	t := g.mulF(w, y, g.logEnds(w, a, l.hi))
-	rest := g.addMul(w, g.fma(x64.FMSUB213PD, g.vl(w), y, l.hi, t), y, l.lo)
-	near := g.cmpF(w, cmpLT, g.abs(w, t), g.num(w, 2000)) // beyond, the rest may be NaN
-	return g.powEnds(x, y, g.exp2Of(w, t, g.blend(w, near, rest, g.konst(w, 0))))
-}
