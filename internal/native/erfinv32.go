@@ -117,7 +117,7 @@ func (g *gen) erfinvPieces(x val) val {
 		return g.add(vop{op: x64.PERMD, len: 32, dst: g.temp(n), a: t, b: partOf(g, "erfinv", row, 0, erfinvPieces32[row][:])})
 	})
 	y = g.blend(w, g.cmpF(w, cmpEQ, u, g.konst(w, 0)), g.num(w, math.Inf(1)), y)
-	y = g.blend(w, u, g.num(w, math.NaN()), y) // by the sign bit
+	y = g.bySign(w, u, g.num(w, math.NaN()), y)
 	return g.mulAdd(w, y, x, g.mulF(w, x, g.num(w, 0.5)))
 }
 

@@ -93,9 +93,8 @@ func (g *gen) log1pSmall(w int, f val) val {
 	// log(1+f) = f - (f²/2 - s·(f²/2 + R)), R = s²·(…).
 	s := g.nearQuotient(w, f, g.addF(w, f, g.num(w, 2)))
 	z := g.mulF(w, s, s)
-	r := g.mulF(w, z, g.poly(w, z, logR64))
 	h := g.mulF(w, f2, g.num(w, 0.5))
-	return g.subF(w, g.mulF(w, s, g.addF(w, h, r)), h)
+	return g.fma(x64.FMSUB213PD, g.vl(w), s, g.mulAdd(w, g.poly(w, z, logR64), z, h), h)
 }
 
 // logOf is log to a base of (1+f)·2ᵉ.
@@ -154,8 +153,8 @@ func (g *gen) logEnds(w int, x, y val) val {
 	}
 	inf := math.Inf(1)
 	y = g.blend(w, g.cmpF(w, cmpLT, x, g.num(w, inf)), y, x) // Inf and NaN stay
-	y = g.blend(w, g.cmpF(w, cmpEQ, x, g.konst(w, 0)), g.num(w, -inf), y)
-	return g.blend(w, g.cmpF(w, cmpLT, x, g.konst(w, 0)), g.num(w, math.NaN()), y)
+	y = g.bySign(w, x, g.num(w, math.NaN()), y)
+	return g.blend(w, g.cmpF(w, cmpEQ, x, g.konst(w, 0)), g.num(w, -inf), y)
 }
 
 // log1p takes 1+x apart and adds what rounding that lost to the fraction.

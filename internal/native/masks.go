@@ -155,6 +155,12 @@ func (g *gen) blend(w int, m, x, y val) val {
 	return g.add(vop{op: by(w, x64.BLENDVPS, x64.BLENDVPD), len: n, dst: g.temp(n), a: y, b: x, c: g.maskFor(w, m)})
 }
 
+// bySign is x where s has its sign bit set, and y elsewhere, with AVX2.
+func (g *gen) bySign(w int, s, x, y val) val {
+	n := g.vl(w)
+	return g.add(vop{op: by(w, x64.BLENDVPS, x64.BLENDVPD), len: n, dst: g.temp(n), a: y, b: x, c: s})
+}
+
 // pick is the constant with bits where the mask is set, and 0 elsewhere.
 func (g *gen) pick(m val, w int, bits uint64) val {
 	n, k := g.vl(w), g.konst(w, bits)
