@@ -14,6 +14,8 @@ var (
 	// lgammaFar is what Stirling's formula without its series leaves of log Γ(a), times a, over 1/a² for
 	// a from 2.5 on.
 	lgammaFar = []float64{0.08333333318250694, -0.002777730267917978, 0.0007911751677638835, -0.0005477085546540336, 0.0004225167871385413}
+	// sineOverPi is sin(πt)/(π·v) over v = t·(1-t) for t from 0 to 1/2.
+	sineOverPi = []float64{1.0000000009819345, 0.99999979538228973, 0.35507265517569769, 0.065121251347671871, 0.0076884880996203629}
 	// i1eRatio is i1e(t)/t·(t+8)^(3/2) over (t-8)/(t+8) for t from 0 on.
 	i1eRatio = []float64{1.0731399431954187, -1.493820925133188, 1.7096796184214387, -1.7905910709069635, 1.7519029846228735,
 		-1.584376940720621, 1.2664329802851082, -0.7938700130510656, 0.2398149764792961, 0.19705944869820557, -0.2885326258610373,
@@ -45,10 +47,18 @@ func i1Of(b *Builder, d DType, x Value) Value {
 	return b.inF64(x, b.i1Narrow)
 }
 
-// lgammaNarrow is lgamma with one logarithm, and another one for the reflection. 16-bit floats need no f64 for it.
+// lgammaLeast is below where all numbers are integers, of which lgamma is infinite.
+const lgammaLeast = -0x1p100
+
+// lgammaNarrow is lgamma with one logarithm, and another one for the reflection: below a half it is what lies above
+// subtracted from log(π/sin πx). 16-bit floats need no f64 for it.
 func (b *Builder) lgammaNarrow(x Value) Value {
-	half, infinity := b.Const(0.5, x.DType()), b.Const(math.Inf(1), x.DType())
+	half, least := b.Const(0.5, x.DType()), b.Const(lgammaLeast, x.DType())
+	x = b.Where(b.lt(x, least), least, x) // -∞ has no fraction
 	left := b.lt(x, half)
+	t := b.abs(b.Sub(x, b.round(x)))
+	v := b.Sub(t, b.Mul(t, t))
+	logSine := b.log(b.Mul(v, b.polynomial(v, sineOverPi)))
 	a := b.Where(left, b.oneMinus(x), x)
 	log := b.log(a)
 	z := b.shift(a, -1)
@@ -57,13 +67,10 @@ func (b *Builder) lgammaNarrow(x Value) Value {
 	near := b.Mul(z, b.polynomial(z, lgammaNear))
 	near = b.Where(at1, b.Sub(near, log), near)
 	r := b.reciprocalOf(a)
-	far := b.shift(b.Sub(b.Mul(a, b.shift(log, -1)), b.scale(log, 0.5)), math.Log(2*math.Pi)/2)
-	far = b.Add(far, b.Mul(r, b.polynomial(b.Mul(r, r), lgammaFar)))
+	far := b.shift(b.Mul(r, b.polynomial(b.Mul(r, r), lgammaFar)), math.Log(2*math.Pi)/2-0.5)
+	far = b.Add(b.Mul(b.shift(a, -0.5), b.shift(log, -1)), far)
 	above := b.Where(b.le(z, half), near, far)
-	sine := b.abs(b.sin(b.scale(b.fraction(x), math.Pi)))
-	// Negative integers of any size have the infinity of the sine.
-	reflected := b.Sub(b.shift(b.Neg(b.log(sine)), math.Log(math.Pi)), b.minimum(above, b.Const(math.MaxFloat32/2, x.DType())))
-	return b.Where(b.eq(b.abs(x), infinity), infinity, b.Where(left, reflected, above))
+	return b.Where(left, b.Neg(b.Add(logSine, above)), above)
 }
 
 // i1eNarrow is special_i1e by one polynomial for all x.
