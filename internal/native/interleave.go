@@ -17,6 +17,9 @@ const (
 	// mostHeld is how many eighths of the registers interleaved copies may hold; the rest is for constants and
 	// accumulators. mostHeld512 is that with AVX-512 where nothing is accumulated: a constant in memory costs nothing there.
 	mostHeld, mostHeld512 = 6, 7
+	// mostHeldAVX2 is that with AVX2 where nothing is accumulated, and mostHeldByTwo of two copies there: with few registers,
+	// long bodies wait for their operations longer than saving some takes.
+	mostHeldAVX2, mostHeldByTwo = 10, 18
 	// mostSavedMasks is how many masks such copies may have in memory: masks are used late, and seldom.
 	mostSavedMasks = 3
 )
@@ -27,7 +30,7 @@ const (
 func (g *gen) copiesOf(body region) (copies, held int) {
 	held1, masks1, ok := g.heldBy(body)
 	for _, copies := range []int{4, 3, 2} {
-		if ok && copies*len(body) <= mostInterleaved && g.fits(copies*held1, copies*masks1) {
+		if ok && copies*len(body) <= mostInterleaved && g.fits(copies, held1, masks1) {
 			return copies, copies * held1
 		}
 	}
@@ -52,14 +55,20 @@ func (g *gen) heldBy(body region) (vecs, masks int, ok bool) {
 	return vecs, masks, true
 }
 
-// fits reports whether copies that hold so many registers together can be interleaved without saving
-// registers to memory for it, but for some masks.
-func (g *gen) fits(vecs, masks int) bool {
+// fits reports whether copies that hold so many registers each can be interleaved without saving too many
+// registers to memory for it.
+func (g *gen) fits(copies, vecs, masks int) bool {
 	most, mostMasks := mostHeld, len(g.regs[1].order)
-	if g.evex() && g.k.Axis == loop.None {
+	switch {
+	case g.k.Axis != loop.None:
+	case g.evex():
 		most, mostMasks = mostHeld512, mostMasks+mostSavedMasks
+	case g.isa == AVX2 && copies == 2:
+		most = mostHeldByTwo
+	case g.isa == AVX2:
+		most = mostHeldAVX2
 	}
-	return vecs <= len(g.regs[0].order)*most/8 && masks <= mostMasks
+	return copies*vecs <= len(g.regs[0].order)*most/8 && copies*masks <= mostMasks
 }
 
 // pressure returns how many vector and mask registers the values of a region need at once.
@@ -96,7 +105,7 @@ func (g *gen) interleave(copies []region) {
 	n := len(copies)
 	g.ops = slices.Grow(g.ops, n*len(copies[0]))
 	vecs, masks, ok := g.heldBy(copies[0])
-	if !ok || !g.fits(n*vecs, n*masks) {
+	if !ok || !g.fits(n, vecs, masks) {
 		for _, c := range copies {
 			g.ops = append(g.ops, c...)
 		}

@@ -102,7 +102,7 @@ func (g *gen) pinFor(p *pass, inner region, held int) {
 		return order[i] < order[j]
 	})
 	f := &g.regs[0]
-	most := min(len(f.order)/2, len(f.order)-held)
+	most := max(0, min(len(f.order)/2, len(f.order)-held))
 	for _, v := range order[:min(most, len(order))] {
 		f.free--
 		g.vals[v].pin = f.order[f.free]
