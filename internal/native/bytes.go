@@ -17,81 +17,73 @@ const byteLanes = 32
 // byteOp computes an op on lanes of a dtype of one byte.
 type byteOp = func(g *gen, d ir.DType, x []val) val
 
-// byteOps are the ops that there is one for.
-var byteOps map[ir.Op]byteOp
+// inBytes returns the byteOp of an instruction of two sources.
+func inBytes(op x64.Op) byteOp {
+	return func(g *gen, _ ir.DType, x []val) val { return g.onBytes(op, x[0], x[1]) }
+}
 
-func init() {
-	bytes := func(op x64.Op) byteOp {
-		return func(g *gen, _ ir.DType, x []val) val { return g.onBytes(op, x[0], x[1]) }
-	}
-	// orElse is bools for bools.
-	orElse := func(ints, bools byteOp) byteOp {
-		return func(g *gen, d ir.DType, x []val) val {
-			if d == ir.Bool {
-				return bools(g, d, x)
-			}
-			return ints(g, d, x)
+// unlessBools is bools for bools.
+func unlessBools(ints, bools byteOp) byteOp {
+	return func(g *gen, d ir.DType, x []val) val {
+		if d == ir.Bool {
+			return bools(g, d, x)
 		}
+		return ints(g, d, x)
 	}
-	never := func(g *gen, _ ir.DType, _ []val) val { return g.konst(1, 0) }
-	keep := func(_ *gen, _ ir.DType, x []val) val { return x[0] }
-	not := func(f byteOp) byteOp {
-		return func(g *gen, d ir.DType, x []val) val { return g.notBytes(f(g, d, x)) }
-	}
-	swap := func(f byteOp) byteOp {
-		return func(g *gen, d ir.DType, x []val) val { return f(g, d, []val{x[1], x[0]}) }
-	}
-	noneSet := func(g *gen, d ir.DType, x []val) val { return g.notBytes(g.setBytes(d, x[0])) }
-	or, and, xor, equal := bytes(x64.PORD), bytes(x64.PANDD), bytes(x64.PXORD), bytes(x64.PCMPEQB)
-	byteOps = map[ir.Op]byteOp{
-		aten.Add: orElse(bytes(x64.PADDB), or), aten.Sub: bytes(x64.PSUBB), aten.Mul: orElse(mulBytes, and),
-		aten.Maximum: greatestByte, aten.Minimum: leastByte,
-		aten.Neg: func(g *gen, _ ir.DType, x []val) val { return g.onBytes(x64.PSUBB, g.konst(1, 0), x[0]) },
-		aten.Abs: func(g *gen, d ir.DType, x []val) val {
-			if d == ir.I8 {
-				return g.op1(x64.PABSB, byteLanes, x[0])
-			}
-			return x[0]
-		},
-		aten.Sign: orElse(func(g *gen, d ir.DType, x []val) val {
-			least := leastByte(g, d, []val{x[0], g.konst(1, 1)})
-			if d == ir.U8 {
-				return least
-			}
-			return greatestByte(g, d, []val{least, g.konst(1, 0xff)})
-		}, keep),
-		aten.Relu: func(g *gen, d ir.DType, x []val) val {
-			if d == ir.I8 {
-				return greatestByte(g, d, []val{x[0], g.konst(1, 0)})
-			}
-			return x[0]
-		},
-		aten.Floor: keep, aten.Ceil: keep, aten.Round: keep, aten.Trunc: keep,
+}
 
-		aten.Eq: equal, aten.Ne: not(equal),
-		aten.Ge: atLeastByte, aten.Lt: not(atLeastByte), aten.Le: swap(atLeastByte), aten.Gt: swap(not(atLeastByte)),
+// notOf inverts a mask, and swapped takes operands in the other order.
+func notOf(f byteOp) byteOp {
+	return func(g *gen, d ir.DType, x []val) val { return g.notBytes(f(g, d, x)) }
+}
 
-		aten.LogicalOr: func(g *gen, d ir.DType, x []val) val { return g.setBytes(d, or(g, d, x)) },
-		aten.LogicalAnd: func(g *gen, d ir.DType, x []val) val {
-			return g.onBytes(x64.PANDD, g.setBytes(d, x[0]), g.setBytes(d, x[1]))
-		},
-		aten.LogicalXor: func(g *gen, d ir.DType, x []val) val {
-			return g.onBytes(x64.PXORD, g.setBytes(d, x[0]), g.setBytes(d, x[1]))
-		},
-		aten.LogicalNot: noneSet,
-		aten.BitwiseAnd: and, aten.BitwiseOr: or, aten.BitwiseXor: xor,
-		aten.BitwiseNot: func(g *gen, _ ir.DType, x []val) val { return g.notBytes(x[0]) },
-		aten.Signbit: func(g *gen, d ir.DType, x []val) val {
-			if d == ir.I8 {
-				return g.onBytes(x64.PCMPGTB, g.konst(1, 0), x[0])
-			}
-			return g.konst(1, 0)
-		},
-		aten.IsNaN: never, aten.IsInf: never, aten.IsFinite: not(never),
-		aten.Where: func(g *gen, _ ir.DType, x []val) val {
-			return g.add(vop{op: x64.PBLENDVB, len: byteLanes, dst: g.temp(byteLanes), a: x[2], b: x[1], c: x[0]})
-		},
+func swapped(f byteOp) byteOp {
+	return func(g *gen, d ir.DType, x []val) val { return f(g, d, []val{x[1], x[0]}) }
+}
+
+// setBoth joins the masks of operands that are not 0.
+func setBoth(op x64.Op) byteOp {
+	return func(g *gen, d ir.DType, x []val) val { return g.onBytes(op, g.setBytes(d, x[0]), g.setBytes(d, x[1])) }
+}
+
+func sameByte(_ *gen, _ ir.DType, x []val) val { return x[0] }
+
+func neverByte(g *gen, _ ir.DType, _ []val) val { return g.konst(1, 0) }
+
+func negByte(g *gen, _ ir.DType, x []val) val { return g.onBytes(x64.PSUBB, g.konst(1, 0), x[0]) }
+
+func anySetByte(g *gen, d ir.DType, x []val) val {
+	return g.setBytes(d, g.onBytes(x64.PORD, x[0], x[1]))
+}
+
+func noneSetByte(g *gen, d ir.DType, x []val) val { return g.notBytes(g.setBytes(d, x[0])) }
+
+func invertByte(g *gen, _ ir.DType, x []val) val { return g.notBytes(x[0]) }
+
+// ofSigned is f for i8, and other for what has no sign.
+func ofSigned(f, other byteOp) byteOp {
+	return func(g *gen, d ir.DType, x []val) val {
+		if d == ir.I8 {
+			return f(g, d, x)
+		}
+		return other(g, d, x)
 	}
+}
+
+func absByte(g *gen, _ ir.DType, x []val) val { return g.op1(x64.PABSB, byteLanes, x[0]) }
+
+func reluByte(g *gen, d ir.DType, x []val) val { return greatestByte(g, d, []val{x[0], g.konst(1, 0)}) }
+
+func negativeByte(g *gen, _ ir.DType, x []val) val {
+	return g.onBytes(x64.PCMPGTB, g.konst(1, 0), x[0])
+}
+
+func signByte(g *gen, d ir.DType, x []val) val {
+	least := leastByte(g, d, []val{x[0], g.konst(1, 1)})
+	if d == ir.U8 {
+		return least
+	}
+	return greatestByte(g, d, []val{least, g.konst(1, 0xff)})
 }
 
 // bytewise reports whether a kernel is computed in lanes of a byte.
@@ -114,7 +106,7 @@ func bytewise(k *loop.Kernel, isa ISA) bool {
 				return false
 			}
 		case loop.Apply:
-			if !one(in.DType) || in.Op != aten.Cast && byteOps[in.Op] == nil {
+			if !one(in.DType) || in.Op != aten.Cast && in.Op != aten.Where && table[in.Op].bytes == nil {
 				return false
 			}
 		default:
@@ -172,8 +164,10 @@ func mulBytes(g *gen, _ ir.DType, x []val) val {
 // applyBytes is apply in lanes of a byte.
 func (g *gen) applyBytes(in *loop.Instr, d ir.DType, x []val) val {
 	switch {
+	case in.Op == aten.Where:
+		return g.add(vop{op: x64.PBLENDVB, len: byteLanes, dst: g.temp(byteLanes), a: x[2], b: x[1], c: x[0]})
 	case in.Op != aten.Cast:
-		return byteOps[in.Op](g, d, x)
+		return table[in.Op].bytes(g, d, x)
 	case in.DType == ir.Bool:
 		return g.setBytes(d, x[0])
 	case d == ir.Bool:

@@ -132,7 +132,7 @@ func (g *gen) toLong(from ir.DType, x val) val {
 		x = g.resize(x64.CVTPS2PD, g.vl(w), g.vl(w), x, 0)
 	}
 	near := g.cmpF(w, cmpLT, g.abs(w, x), g.num(w, 0x1p51))
-	sum := g.addF(w, g.trunc(x), g.num(w, f64.magic))
+	sum := g.addF(w, g.op1i(x64.ROUNDPD, g.vl(w), x, 11), g.num(w, f64.magic))
 	fast := g.op2(x64.PSUBQ, g.vl(w), sum, g.konst(w, math.Float64bits(f64.magic)))
 	return g.blend(w, near, fast, g.singly(x, g.not(near)))
 }

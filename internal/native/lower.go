@@ -23,6 +23,8 @@ type emitters struct {
 	f func(g *gen, w int, x []val) val
 	i func(g *gen, w int, x []val) val
 	b func(g *gen, x []val) val
+	// bytes is for lanes of a byte (bytes.go).
+	bytes byteOp
 	// wrap says that integers of less than 32 bits must be wrapped.
 	wrap bool
 	// predicate says that the result is a mask, and so needs no wrapping.

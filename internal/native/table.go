@@ -27,20 +27,21 @@ func same(g *gen, w int, x []val) val { return x[0] }
 func rounding(mode byte) emitters {
 	return emitters{f: func(g *gen, w int, x []val) val {
 		return g.op1i(by(w, x64.ROUNDPS, x64.ROUNDPD), g.vl(w), x[0], mode)
-	}, i: same}
+	}, i: same, bytes: sameByte}
 }
 
-func compare(f, i byte, b maskOp) emitters {
+func compare(f, i byte, b maskOp, bytes byteOp) emitters {
 	return emitters{
 		f:         func(g *gen, w int, x []val) val { return g.cmpF(w, f, x[0], x[1]) },
 		i:         func(g *gen, w int, x []val) val { return g.cmpI(w, i, x[0], x[1]) },
 		b:         b,
+		bytes:     bytes,
 		predicate: true,
 	}
 }
 
 // logical is an op on what is not 0.
-func logical(b func(g *gen, x, y val) val) emitters {
+func logical(b func(g *gen, x, y val) val, bytes byteOp) emitters {
 	return emitters{
 		f: func(g *gen, w int, x []val) val {
 			zero := g.konst(w, 0)
@@ -48,15 +49,20 @@ func logical(b func(g *gen, x, y val) val) emitters {
 		},
 		i:         func(g *gen, w int, x []val) val { return b(g, g.nonZero(w, x[0]), g.nonZero(w, x[1])) },
 		b:         func(g *gen, x []val) val { return b(g, x[0], x[1]) },
+		bytes:     bytes,
 		predicate: true,
 	}
 }
 
 // classify is a test whose answer on integers is known.
 func classify(f wordOp, onInts bool) emitters {
-	all := func(g *gen) val { return g.constMask(onInts) }
+	all, bytes := func(g *gen) val { return g.constMask(onInts) }, neverByte
+	if onInts {
+		bytes = notOf(neverByte)
+	}
 	return emitters{
-		f: f, i: func(g *gen, _ int, _ []val) val { return all(g) }, b: func(g *gen, _ []val) val { return all(g) }, predicate: true,
+		f: f, i: func(g *gen, _ int, _ []val) val { return all(g) }, b: func(g *gen, _ []val) val { return all(g) },
+		bytes: bytes, predicate: true,
 	}
 }
 
@@ -71,12 +77,12 @@ func init() {
 	greater := func(g *gen, x []val) val { return g.andNot(x[0], x[1]) }
 	keep := func(g *gen, x []val) val { return x[0] }
 	table = map[ir.Op]emitters{
-		aten.Add:        {f: two(x64.ADDPS, x64.ADDPD), i: two(x64.PADDD, x64.PADDQ), b: or, wrap: true},
-		aten.Sub:        {f: two(x64.SUBPS, x64.SUBPD), i: two(x64.PSUBD, x64.PSUBQ), wrap: true},
-		aten.Mul:        {f: two(x64.MULPS, x64.MULPD), i: mulInt, b: and, wrap: true},
+		aten.Add:        {f: two(x64.ADDPS, x64.ADDPD), i: two(x64.PADDD, x64.PADDQ), b: or, bytes: unlessBools(inBytes(x64.PADDB), inBytes(x64.PORD)), wrap: true},
+		aten.Sub:        {f: two(x64.SUBPS, x64.SUBPD), i: two(x64.PSUBD, x64.PSUBQ), bytes: inBytes(x64.PSUBB), wrap: true},
+		aten.Mul:        {f: two(x64.MULPS, x64.MULPD), i: mulInt, b: and, bytes: unlessBools(mulBytes, inBytes(x64.PANDD)), wrap: true},
 		aten.Div:        {f: two(x64.DIVPS, x64.DIVPD)},
-		aten.Maximum:    {f: extremum(x64.MAXPS, x64.MAXPD), i: maxInt, b: or},
-		aten.Minimum:    {f: extremum(x64.MINPS, x64.MINPD), i: minInt, b: and},
+		aten.Maximum:    {f: extremum(x64.MAXPS, x64.MAXPD), i: maxInt, b: or, bytes: greatestByte},
+		aten.Minimum:    {f: extremum(x64.MINPS, x64.MINPD), i: minInt, b: and, bytes: leastByte},
 		aten.Sqrt:       {f: sqrt},
 		aten.Reciprocal: {f: func(g *gen, w int, x []val) val { return g.div(w, g.num(w, 1), x[0]) }},
 		aten.Rsqrt:      {f: rsqrt},
@@ -85,30 +91,31 @@ func init() {
 		},
 			i: func(g *gen, w int, x []val) val {
 				return g.op2(by(w, x64.PSUBD, x64.PSUBQ), g.vl(w), g.konst(w, 0), x[0])
-			}, wrap: true},
-		aten.Abs:  {f: func(g *gen, w int, x []val) val { return g.abs(w, x[0]) }, i: absInt, wrap: true},
-		aten.Sign: {f: signFloat, i: signInt, b: keep},
+			}, bytes: negByte, wrap: true},
+		aten.Abs:  {f: func(g *gen, w int, x []val) val { return g.abs(w, x[0]) }, i: absInt, bytes: ofSigned(absByte, sameByte), wrap: true},
+		aten.Sign: {f: signFloat, i: signInt, b: keep, bytes: unlessBools(signByte, sameByte)},
 		aten.Relu: {f: func(g *gen, w int, x []val) val {
 			return g.op2(by(w, x64.MAXPS, x64.MAXPD), g.vl(w), g.konst(w, 0), x[0])
-		}, i: reluInt},
+		}, i: reluInt, bytes: ofSigned(reluByte, sameByte)},
 		aten.Floor: rounding(9), aten.Ceil: rounding(10), aten.Round: rounding(8), aten.Trunc: rounding(11),
 
-		aten.Eq: compare(cmpEQ, intEQ, func(g *gen, x []val) val { return g.not(g.xor(x[0], x[1])) }),
-		aten.Ne: compare(cmpNE, intNE, xor),
-		aten.Lt: compare(cmpLT, intLT, less), aten.Gt: compare(cmpGT, intGT, greater),
-		aten.Le: compare(cmpLE, intLE, func(g *gen, x []val) val { return g.or(x[1], g.not(x[0])) }),
-		aten.Ge: compare(cmpGE, intGE, func(g *gen, x []val) val { return g.or(x[0], g.not(x[1])) }),
+		aten.Eq: compare(cmpEQ, intEQ, func(g *gen, x []val) val { return g.not(g.xor(x[0], x[1])) }, inBytes(x64.PCMPEQB)),
+		aten.Ne: compare(cmpNE, intNE, xor, notOf(inBytes(x64.PCMPEQB))),
+		aten.Lt: compare(cmpLT, intLT, less, notOf(atLeastByte)), aten.Gt: compare(cmpGT, intGT, greater, swapped(notOf(atLeastByte))),
+		aten.Le: compare(cmpLE, intLE, func(g *gen, x []val) val { return g.or(x[1], g.not(x[0])) }, swapped(atLeastByte)),
+		aten.Ge: compare(cmpGE, intGE, func(g *gen, x []val) val { return g.or(x[0], g.not(x[1])) }, atLeastByte),
 
-		aten.LogicalAnd: logical((*gen).and), aten.LogicalOr: logical((*gen).or), aten.LogicalXor: logical((*gen).xor),
+		aten.LogicalAnd: logical((*gen).and, setBoth(x64.PANDD)), aten.LogicalOr: logical((*gen).or, anySetByte),
+		aten.LogicalXor: logical((*gen).xor, setBoth(x64.PXORD)),
 		aten.LogicalNot: {
 			f: func(g *gen, w int, x []val) val { return g.cmpF(w, cmpEQ, x[0], g.konst(w, 0)) },
-			i: func(g *gen, w int, x []val) val { return g.cmpI(w, intEQ, x[0], g.konst(w, 0)) }, b: notB, predicate: true,
+			i: func(g *gen, w int, x []val) val { return g.cmpI(w, intEQ, x[0], g.konst(w, 0)) }, b: notB, bytes: noneSetByte, predicate: true,
 		},
-		aten.BitwiseAnd: {i: two(x64.PANDD, x64.PANDQ), b: and}, aten.BitwiseOr: {i: two(x64.PORD, x64.PORQ), b: or},
-		aten.BitwiseXor: {i: two(x64.PXORD, x64.PXORQ), b: xor},
+		aten.BitwiseAnd: {i: two(x64.PANDD, x64.PANDQ), b: and, bytes: inBytes(x64.PANDD)}, aten.BitwiseOr: {i: two(x64.PORD, x64.PORQ), b: or, bytes: inBytes(x64.PORD)},
+		aten.BitwiseXor: {i: two(x64.PXORD, x64.PXORQ), b: xor, bytes: inBytes(x64.PXORD)},
 		aten.BitwiseNot: {i: func(g *gen, w int, x []val) val {
 			return g.op2(by(w, x64.PXORD, x64.PXORQ), g.vl(w), x[0], g.konst(w, math.MaxUint64))
-		}, b: notB, wrap: true},
+		}, b: notB, bytes: invertByte, wrap: true},
 		aten.BitwiseLeftShift:  {i: shiftLeft, wrap: true},
 		aten.Gcd:               {i: gcdInt, wrap: true},
 		aten.BitwiseRightShift: {i: shiftRight},
@@ -116,7 +123,7 @@ func init() {
 		aten.Signbit: {
 			f: func(g *gen, w int, x []val) val { return g.cmpI(w, intLT, x[0], g.konst(w, 0)) },
 			i: func(g *gen, w int, x []val) val { return g.cmpI(w, intLT, x[0], g.konst(w, 0)) },
-			b: func(g *gen, _ []val) val { return g.constMask(false) }, predicate: true,
+			b: func(g *gen, _ []val) val { return g.constMask(false) }, bytes: ofSigned(negativeByte, neverByte), predicate: true,
 		},
 		aten.IsNaN: classify(func(g *gen, w int, x []val) val { return g.cmpF(w, cmpUNORD, x[0], x[0]) }, false),
 		aten.IsInf: classify(func(g *gen, w int, x []val) val { return g.cmpF(w, cmpEQ, g.abs(w, x[0]), g.num(w, math.Inf(1))) }, false),
