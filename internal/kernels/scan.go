@@ -111,8 +111,8 @@ const gradientLines = 8
 //
 //	dst[k] = y[k-1] · s[k],  s[k] = g[k] + x[k+1] · s[k+1]
 func CumprodGradient[T Float](dst, g, x, y []T, n, inner, lo, hi int) {
-	if inner == 1 {
-		for ; hi-lo >= 4; lo += 4 {
+	if inner == 1 && n > 0 {
+		for ; hi-lo >= 2; lo += 2 {
 			cumprodGradientRows(dst[lo*n:], g[lo*n:], x[lo*n:], y[lo*n:], n)
 		}
 	}
@@ -139,21 +139,24 @@ func CumprodGradient[T Float](dst, g, x, y []T, n, inner, lo, hi int) {
 	}
 }
 
-// cumprodGradientRows is CumprodGradient of the first four lines of elements that adjoin, together.
+// cumprodGradientRows is CumprodGradient of the first two lines of elements that adjoin, together. Of four arrays no
+// more lines fit the first cache where they are a multiple of its ways apart, as those of 1024 elements are.
 func cumprodGradientRows[T Float](dst, g, x, y []T, n int) {
-	if n == 0 {
-		return
+	d0, d1 := twoRows(dst, n)
+	g0, g1 := twoRows(g, n)
+	x0, x1 := twoRows(x, n)
+	y0, y1 := twoRows(y, n)
+	a, b := float64(g0[n-1]), float64(g1[n-1])
+	for k := n - 1; k > 0; k-- {
+		d0[k], d1[k] = T(a*float64(y0[k-1])), T(b*float64(y1[k-1]))
+		a, b = a*float64(x0[k]), b*float64(x1[k])
+		a, b = a+float64(g0[k-1]), b+float64(g1[k-1])
 	}
-	p, q, r, s := n-1, 2*n-1, 3*n-1, 4*n-1
-	a, b, c, d := float64(g[p]), float64(g[q]), float64(g[r]), float64(g[s])
-	for range n - 1 {
-		dst[p], dst[q], dst[r], dst[s] = T(a*float64(y[p-1])), T(b*float64(y[q-1])), T(c*float64(y[r-1])), T(d*float64(y[s-1]))
-		a, b, c, d = a*float64(x[p]), b*float64(x[q]), c*float64(x[r]), d*float64(x[s])
-		p, q, r, s = p-1, q-1, r-1, s-1
-		a, b, c, d = a+float64(g[p]), b+float64(g[q]), c+float64(g[r]), d+float64(g[s])
-	}
-	dst[p], dst[q], dst[r], dst[s] = T(a), T(b), T(c), T(d)
+	d0[0], d1[0] = T(a), T(b)
 }
+
+// twoRows returns the first rows of n elements.
+func twoRows[T any](x []T, n int) (a, b []T) { return x[:n], x[n:][:n] }
 
 // Cummax sets values to the running maxima of x, or with least to the minima, and indices to where they
 // are; of equal ones the later, and a NaN stays the maximum.
