@@ -30,6 +30,18 @@ func TestComposites(t *testing.T) {
 			%z = cumprod(%x, 2)
 			return cumprod_backward(%g, %x, 1, %y), cumprod_backward(%g, %x, 2, %z)
 		}`, 1e-6, [][]float64{hashed(165), hashed(165)}},
+		{"linear recurrences", `program @p {
+			%x = parameter "x" : f32[3,5,11]
+			%g = parameter "g" : f32[3,5,11]
+			%y = parameter "y" : f64[7,9]
+			%h = parameter "h" : bf16[2,9]
+			%f = parameter "f" : f16[5,1]
+			%n = parameter "n" : f32[2,0]
+			%e = exp(%g)
+			return _linear_scan(%x, %g, 2, false), _linear_scan(%x, %g, 1, true), _linear_scan(%x, %e, -1, true), _linear_scan(permute(%x, [1,0,2]), permute(%e, [1,0,2]), 0, false),
+				_linear_scan(%y, sin(%y), 1, false), _linear_scan(cos(%y), %y, 0, true), _linear_scan(%h, %h, 1, true), _linear_scan(%h, %h, 0, false),
+				_linear_scan(%f, %f, 1, false), _linear_scan(%f, %f, 0, true), _linear_scan(%n, %n, 1, false), _linear_scan(%n, %n, 0, true)
+		}`, 1e-6, [][]float64{hashed(165), hashed(165), hashed(63), hashed(18), hashed(5), nil}},
 		{"columns of windows", `program @p {
 			%x = parameter "x" : f32[2,12,16]
 			%y = parameter "y" : f64[18,6]

@@ -18,9 +18,11 @@ func init() {
 	lowerings[aten.Cumsum] = lowerScan(cumsums, kernels.Cumsum[float32, float32, float64])
 	lowerings[aten.Cumprod] = lowerScan(cumprods, kernels.Cumprod[float32, float32, float64])
 	composites[aten.Cummin], composites[aten.CumprodGradient], composites[aten.ProductsOfOthers] = true, true, true
+	composites[aten.LinearScan] = true
 	lowerings[aten.ProductsOfOthers] = lowerProductsOfOthers
 	lowerings[aten.Cummax] = lowerCummax
 	lowerings[aten.Cummin] = lowerings[aten.Cummax]
+	lowerings[aten.LinearScan] = widened(singleOrDouble(linearScan[float32], linearScan[float64]))
 	lowerings[aten.CumprodGradient] = widened(singleOrDouble(cumprodGradient[float32], cumprodGradient[float64]))
 }
 
@@ -255,5 +257,14 @@ func cumprodGradient[T kernels.Float](c *call) {
 	m := c.l.mem
 	c.emit(outer*inner, c.l.grain(float64(4*n)), []operand{out}, []operand{g, x, y}, func(lo, hi int) {
 		kernels.CumprodGradient(elements[T](m, out), elements[T](m, g), elements[T](m, x), elements[T](m, y), n, inner, lo, hi)
+	})
+}
+
+func linearScan[T kernels.Float](c *call) {
+	outer, n, inner := c.along()
+	a, b, out := c.dense(c.Operands[0]), c.dense(c.Operands[1]), c.result()
+	m, reverse := c.l.mem, c.Bool("reverse")
+	c.emitOver(b, outer*inner, c.l.grain(float64(3*n)), out, []operand{a, b}, func(lo, hi int) {
+		kernels.LinearScan(elements[T](m, out), elements[T](m, a), elements[T](m, b), reverse, n, inner, lo, hi)
 	})
 }

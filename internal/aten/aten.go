@@ -32,6 +32,7 @@ var (
 	RNNReLU               = op("rnn_relu")
 	Cummin                = op("cummin")
 	CumprodGradient       = op("cumprod_backward")
+	LinearScan            = op("_linear_scan")
 	ProductsOfOthers      = op("_products_of_others")
 	TrilIndices           = op("tril_indices")
 	TriuIndices           = op("triu_indices")

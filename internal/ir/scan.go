@@ -31,6 +31,13 @@ func init() {
 		Doc:       "For each element of a floating matrix the product of all others of its row.",
 		Decompose: productsOfOthers,
 	})
+	register("_linear_scan(Tensor factors, Tensor terms, int dim, bool reverse) -> Tensor", Spec{
+		Category: Scan, Unlisted: true, Accumulates: true,
+		Doc: "Along dim the terms with the factors times the results before them, or with reverse times those behind them, of " +
+			"floating tensors of one shape. The factors of the first results have nothing to multiply.",
+		Decompose: decomposeLinearScan,
+		VJP:       vjpLinearScan,
+	})
 	register("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", Spec{
 		Category: Scan,
 		Doc: "Running maximum along dim and the i64 index where it stands, the later of equal ones; a NaN stays the maximum " +
@@ -132,30 +139,19 @@ func vjpCumprod(b *Builder, a Args, out, grad []Value) []Value {
 
 // cumprodBackward computes, for elements x, their running products y and cotangents g along dim,
 //
-//	dx[k] = y[k-1] · s[k],  s[k] = g[k] + x[k+1]·s[k+1].
+//	dx[k] = y[k-1] · s[k],  s[k] = g[k] + x[k+1] · s[k+1].
 //
-// The recurrence is solved by doubling: after the round for d, s[k] holds its
-// terms up to g[k+2d-1], and a[k] = x[k+1]…x[k+d] carries s[k+d] into s[k]. It
-// takes log n rounds of elementwise work and divides by nothing, so zeros are
-// like any number, in higher derivatives, too.
+// It divides by nothing, so zeros are like any number, in higher derivatives, too.
 func cumprodBackward(b *Builder, a Args) []Value {
-	s, x, y := a.Tensor("grad"), a.Tensor("input"), a.Tensor("output")
-	if s.Shape() != x.Shape() || y.Shape() != x.Shape() || !x.DType().IsFloat() || x.Rank() == 0 {
-		a.Fail(ErrShape, "grad, input and output must be floating, of one shape with dimensions, got %v, %v and %v", s.Shape(), x.Shape(), y.Shape())
+	g, x, y := a.Tensor("grad"), a.Tensor("input"), a.Tensor("output")
+	if g.Shape() != x.Shape() || y.Shape() != x.Shape() || !x.DType().IsFloat() || x.Rank() == 0 {
+		a.Fail(ErrShape, "grad, input and output must be floating, of one shape with dimensions, got %v, %v and %v", g.Shape(), x.Shape(), y.Shape())
 	}
 	dim := a.Dim("dim", x.Rank())
-	n := x.Dim(dim)
-	if n <= 1 {
-		return []Value{s}
+	if x.Dim(dim) <= 1 {
+		return []Value{g}
 	}
-	carry := b.Slice(x, dim, 1, n, 1)
-	for d := 1; d < n; d *= 2 {
-		term := b.Mul(carry, b.Slice(s, dim, d, n, 1))
-		s = b.Add(s, b.padDim(term, dim, 0, d, 0))
-		if 2*d < n {
-			carry = b.Mul(b.Slice(carry, dim, 0, n-2*d, 1), b.Slice(carry, dim, d, n-d, 1))
-		}
-	}
+	s := b.linearScan(b.padDim(x, dim, -1, 1, 0), g, dim, true)
 	return []Value{b.Mul(b.padDim(y, dim, 1, -1, 1), s)}
 }
 
