@@ -32,7 +32,7 @@ var threaded = []struct{ name, text string }{
 	{"sums along rows and columns", `
 		%x = parameter "x" : f32[1500,190]
 		return sum(%x, [0]), sum(%x, [1]), softmax(%x, 1), logsumexp(%x, [0]), argmax(%x, 0), cumsum(%x, 0), cumsum(%x, 1), cumprod(%x, 1),
-			_linear_scan(sin(%x), %x, 1, true)`},
+			logcumsumexp(%x, 0), logcumsumexp(%x, 1), _linear_scan(sin(%x), %x, 1, true)`},
 	{"scans of 16-bit floats", `
 		%x = parameter "x" : bf16[1500,190]
 		%y = parameter "y" : f16[190,1500]

@@ -50,6 +50,14 @@ func TestGradientsOfReductions(t *testing.T) {
 		call("cumprod", vec(1, 0, 0, 2, 0), 0),
 		call("cumprod", fs(nil, 2), 0),
 		call("cumprod", fs([]int{2, 1}, 2, 3), 1),
+		call("logcumsumexp", x, 1),
+		call("logcumsumexp", x, 0),
+		call("logcumsumexp", rnd(rng, 7), 0),
+		call("logcumsumexp", vec(2, 2, -3, 2), 0),
+		call("logcumsumexp", vec(800, -700, 801), 0),
+		call("logcumsumexp", fs(nil, 2), 0),
+		call("logcumsumexp", fs([]int{2, 1}, 2, 3), 1),
+		call("logcumsumexp", fs([]int{2, 0}), 1),
 		call("_linear_scan", x, rnd(rng, 2, 3, 2), 1, false),
 		call("_linear_scan", x, rnd(rng, 2, 3, 2), 1, true),
 		call("_linear_scan", zeros, rnd(rng, 3, 3), 0, false),
@@ -187,6 +195,11 @@ func TestChosenGradients(t *testing.T) {
 		{call("prod", vec(0, 0, 2)), []float64{0, 0, 0}},
 		{call("prod", vec(0, 3, 2)), []float64{6, 0, 0}},
 		{call("cumprod", vec(2, 0, math.Inf(1)), 0), []float64{nan, math.Inf(1), 0}},
+		// Those of infinities are PyTorch's.
+		{call("logcumsumexp", vec(math.Inf(-1), 0, 0, math.Inf(-1)), 0), []float64{nan, 2, 1, 0}},
+		{call("logcumsumexp", vec(0, math.Inf(1), 1, math.Inf(1)), 0), []float64{1, nan, 0, nan}},
+		{call("logcumsumexp", vec(0, nan, 1), 0), []float64{nan, nan, nan}},
+		{call("logcumsumexp", vec(1e4, -1e4, 0), 0), []float64{3, 0, 0}},
 	} {
 		var b ir.Builder
 		var w graph.Walker

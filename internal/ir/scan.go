@@ -1,7 +1,5 @@
 package ir
 
-import "math"
-
 // Running sums, products and maxima.
 
 func init() {
@@ -56,6 +54,7 @@ func init() {
 		Category:  Scan,
 		Doc:       "log(cumsum(exp(self))) along dim of a floating tensor, without overflow. ATen's logcumsumexp.",
 		Decompose: decomposeLogCumsumExp,
+		VJP:       vjpLogCumsumExp,
 	})
 }
 
@@ -69,22 +68,6 @@ func decomposeCummin(b *Builder, a Args) []Value {
 	}
 	outs := b.Call(opCummax, []any{turn(x), a.Dim("dim", x.Rank())})
 	return []Value{turn(outs[0]), outs[1]}
-}
-
-func decomposeLogCumsumExp(b *Builder, a Args) []Value {
-	x := a.In[0]
-	d := x.DType()
-	if !d.IsFloat() {
-		a.Fail(ErrDType, "self is %v, must be floating", d)
-	}
-	x = b.widen(x)
-	return b.alongDim(x, a.Dim("dim", x.Rank()), func(x Value, dim int) []Value {
-		n := x.Dim(dim)
-		for step := 1; step < n; step *= 2 { // each sum takes in that of as many before
-			x = b.callNamed("logaddexp", []any{x, b.padDim(b.Slice(x, dim, 0, n-step, 1), dim, step, 0, math.Inf(-1))})
-		}
-		return []Value{b.Cast(x, d)}
-	})
 }
 
 func inferScan(a Args) []Shape {
