@@ -135,6 +135,7 @@ type gen struct {
 	values    []val  // by Value, in the present copy
 	doubled   []bool // by Value: loaded as an f32, which it is cast to; nil for none
 	homes     map[homeKey]val
+	factors   []bool // by Value: loaded where they are multiplied
 
 	angles *farSlots // where angles of f32 are reduced in f64
 

@@ -163,6 +163,9 @@ func (g *gen) bodyOf(p *pass, folds [][][]val) {
 	}
 	i := 0
 	for _, v := range p.varying {
+		if g.factors[v] && !g.tail {
+			continue
+		}
 		if g.k.Instrs[v].Code == loop.Reduce {
 			folds[i] = append(folds[i], g.folded(p.reds[i]))
 			i++

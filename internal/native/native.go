@@ -306,6 +306,7 @@ func newGen(k *loop.Kernel, isa ISA) *gen {
 	if !g.wide {
 		g.doubled = doubledLoads(k, isa)
 	}
+	g.factors = factorLoads(k, isa, g.wide)
 	for i := range k.Instrs {
 		in := &k.Instrs[i]
 		g.indexed = g.indexed || in.Code == loop.Index || in.Op == aten.Argmax || in.Op == aten.Argmin
