@@ -150,15 +150,19 @@ func atLeastByte(g *gen, d ir.DType, x []val) val {
 // mulBytes multiplies the even and the odd bytes as words.
 func mulBytes(g *gen, _ ir.DType, x []val) val {
 	const n = byteLanes
-	low := g.poolVal(poolKey{w: 2, name: "low bytes of words"}, func(b []byte) []byte {
-		for range n / 2 {
+	even := g.onBytes(x64.PANDD, g.onBytes(x64.PMULLW, x[0], x[1]), g.lowBytes())
+	odd := g.onBytes(x64.PMULLW, g.op1i(x64.PSRLW, n, x[0], 8), g.op1i(x64.PSRLW, n, x[1], 8))
+	return g.onBytes(x64.PORD, even, g.op1i(x64.PSLLW, n, odd, 8))
+}
+
+// lowBytes has the bits of the even bytes.
+func (g *gen) lowBytes() val {
+	return g.poolVal(poolKey{w: 2, name: "low bytes of words"}, func(b []byte) []byte {
+		for range byteLanes / 2 {
 			b = append(b, 0xff, 0)
 		}
 		return b
 	})
-	even := g.onBytes(x64.PANDD, g.onBytes(x64.PMULLW, x[0], x[1]), low)
-	odd := g.onBytes(x64.PMULLW, g.op1i(x64.PSRLW, n, x[0], 8), g.op1i(x64.PSRLW, n, x[1], 8))
-	return g.onBytes(x64.PORD, even, g.op1i(x64.PSLLW, n, odd, 8))
 }
 
 // applyBytes is apply in lanes of a byte.
@@ -247,4 +251,42 @@ func (g *gen) moveTail(arg int, slot int32, store bool) {
 			a.Bind(next)
 		}
 	})
+}
+
+// powersOfTwo returns 2ⁱ for each byte of a table, by the bytes of exponents, and 0 for those that it has not.
+func (g *gen) powersOfTwo(name string, exponents val, table ...byte) val {
+	powers := g.poolVal(poolKey{w: 1, name: name}, func(b []byte) []byte {
+		for range byteLanes / 16 {
+			b = append(append(b, table...), make([]byte, 16-len(table))...)
+		}
+		return b
+	})
+	return g.onBytes(x64.PSHUFB, powers, g.onBytes(x64.PMINUB, exponents, g.konst(1, 15)))
+}
+
+// shiftBytesLeft multiplies by powers of two. Counts that are not below the width give 0, and negative ones are very large.
+func shiftBytesLeft(g *gen, d ir.DType, x []val) val {
+	return mulBytes(g, d, []val{x[0], g.powersOfTwo("bytes shifted left", x[1], 1, 2, 4, 8, 16, 32, 64, 128)})
+}
+
+// shiftBytesRight fills with the sign.
+func shiftBytesRight(g *gen, d ir.DType, x []val) val {
+	if d == ir.U8 {
+		return g.shiftUnsigned(x[0], x[1])
+	}
+	// With 128 added no number is negative; what that becomes is subtracted again.
+	top, count := g.konst(1, 0x80), g.onBytes(x64.PMINUB, x[1], g.konst(1, 7))
+	return g.onBytes(x64.PSUBB, g.shiftUnsigned(g.onBytes(x64.PXORD, x[0], top), count), g.shiftUnsigned(top, count))
+}
+
+// shiftUnsigned shifts even and odd bytes to the right: the upper bytes of their products with 2⁸⁻ⁿ, which for no shift at
+// all is no byte.
+func (g *gen) shiftUnsigned(x, count val) val {
+	const n = byteLanes
+	upper := g.powersOfTwo("bytes shifted right", count, 0, 128, 64, 32, 16, 8, 4, 2)
+	low := g.lowBytes()
+	even := g.op1i(x64.PSRLW, n, g.onBytes(x64.PMULLW, g.onBytes(x64.PANDD, x, low), g.onBytes(x64.PANDD, upper, low)), 8)
+	odd := g.onBytes(x64.PMULLW, g.op1i(x64.PSRLW, n, x, 8), g.op1i(x64.PSRLW, n, upper, 8))
+	shifted := g.onBytes(x64.PORD, even, g.onBytes(x64.PANDND, low, odd))
+	return g.add(vop{op: x64.PBLENDVB, len: n, dst: g.temp(n), a: shifted, b: x, c: g.onBytes(x64.PCMPEQB, count, g.konst(1, 0))})
 }

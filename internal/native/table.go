@@ -116,9 +116,9 @@ func init() {
 		aten.BitwiseNot: {i: func(g *gen, w int, x []val) val {
 			return g.op2(by(w, x64.PXORD, x64.PXORQ), g.vl(w), x[0], g.konst(w, math.MaxUint64))
 		}, b: notB, bytes: invertByte, wrap: true},
-		aten.BitwiseLeftShift:  {i: shiftLeft, wrap: true},
+		aten.BitwiseLeftShift:  {i: shiftLeft, bytes: shiftBytesLeft, wrap: true},
 		aten.Gcd:               {i: gcdInt, wrap: true},
-		aten.BitwiseRightShift: {i: shiftRight},
+		aten.BitwiseRightShift: {i: shiftRight, bytes: shiftBytesRight},
 
 		aten.Signbit: {
 			f: func(g *gen, w int, x []val) val { return g.cmpI(w, intLT, x[0], g.konst(w, 0)) },
