@@ -74,6 +74,9 @@ type engine struct {
 	// grouped reports whether there is code that finishes several lines of a kernel together; nil: there is none.
 	grouped func(*loop.Kernel) bool
 
+	// byLanes says that sums are kept apart from elements of 64 bits (fuse.LaneOrdered).
+	byLanes bool
+
 	templates *fuse.Templates
 	evictions atomic.Int64 // of codes
 

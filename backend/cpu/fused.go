@@ -54,6 +54,9 @@ func (*lowering) BriefKernels() {}
 // Reorders reports whether there are kernels that write results in another order than they read operands.
 func (l *lowering) Reorders() bool { return l.engine != nil }
 
+// OrdersByLanes reports whether sums of narrow floats go by lanes of which elements of 64 bits halve the number.
+func (l *lowering) OrdersByLanes() bool { return l.engine != nil && l.engine.byLanes }
+
 // ReadsSingly reports whether no vector gathers elements of a dtype.
 func (*lowering) ReadsSingly(d ir.DType) bool { return d.Size() < 4 }
 

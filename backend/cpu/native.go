@@ -12,6 +12,7 @@ func engineFor(isa native.ISA) *engine {
 		func(k *loop.Kernel) error { return native.Check(k, isa) },
 	)
 	e.name = isa.String()
+	e.byLanes = isa == native.AVX2
 	e.together = func(k *loop.Kernel) bool { return native.Short(k, isa) }
 	e.tall = func(k *loop.Kernel) bool { return native.Tall(k, isa) }
 	e.grouped = func(k *loop.Kernel) bool { return native.Grouped(k, isa) }

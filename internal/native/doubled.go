@@ -8,11 +8,12 @@ import (
 )
 
 // Elements of 64 bits halve the lanes of a kernel. With AVX2 those that are only loaded to become f32s do not: a vector of
-// f32s is converted from two of them.
+// f32s is converted from two of them. Kernels that reduce keep the lanes that they have with such elements in any other
+// use, since these order their sums.
 
 // doubledLoads returns which Loads are of that kind, by Value; nil if there is none.
 func doubledLoads(k *loop.Kernel, isa ISA) (doubled []bool) {
-	if isa != AVX2 || k.Width > 0 || k.Height > 0 || k.Axis == loop.Rows {
+	if isa != AVX2 || k.Width > 0 || k.Height > 0 || k.Axis != loop.None {
 		return nil
 	}
 	for v := range k.Instrs {

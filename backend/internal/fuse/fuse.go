@@ -100,6 +100,14 @@ type Singly interface {
 	ReadsSingly(d ir.DType) bool
 }
 
+// LaneOrdered is a Backend whose kernels add up floats of less than 64 bits along columns in an order of their lanes, of
+// which they have half as many with elements of 64 bits. No kernel has both then, since the order of a sum must not
+// depend on what else is in its kernel.
+type LaneOrdered interface {
+	Backend
+	OrdersByLanes() bool
+}
+
 // Groups holds the instructions of a Program that wait to become kernels.
 type Groups struct {
 	p       *graph.Program
@@ -119,6 +127,7 @@ type Groups struct {
 	kernel    Kernel
 	brief     bool
 	singly    func(d ir.DType) bool // of a Singly backend
+	byLanes   bool                  // of a LaneOrdered backend
 	chooser   Chooser               // the backend, if it is one
 	steps     Slab[int]
 
@@ -148,6 +157,9 @@ func newGroups(p *graph.Program, u *Uses, b Backend) *Groups {
 	gs.singly = func(ir.DType) bool { return false }
 	if s, ok := b.(Singly); ok {
 		gs.singly = s.ReadsSingly
+	}
+	if l, ok := b.(LaneOrdered); ok {
+		gs.byLanes = l.OrdersByLanes()
 	}
 	gs.chooser, _ = b.(Chooser)
 	if t, ok := b.(Templated); ok {

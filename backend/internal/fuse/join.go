@@ -168,6 +168,8 @@ func (gs *Groups) room(g *group, in *graph.Instr, reduces bool) bool {
 	switch {
 	case g.nest == nil:
 		return len(g.members) < maxGroup
+	case gs.byLanes && (g.wide && gs.orderedSum(in) || g.ordered && gs.wide(in)):
+		return false
 	case reduces || g.reduced:
 		members, operands = maxGroup, maxOperands
 	}
@@ -178,6 +180,35 @@ func (gs *Groups) room(g *group, in *graph.Instr, reduces bool) bool {
 		}
 	}
 	return len(g.members) < members && n <= operands
+}
+
+// wide reports whether a kernel has elements of 64 bits for an instruction.
+func (gs *Groups) wide(in *graph.Instr) bool {
+	wide := gs.p.Shape(in.Out).DType().Size() == 8
+	for _, id := range in.Args {
+		wide = wide || gs.p.Shape(id).DType().Size() == 8
+	}
+	return wide
+}
+
+// orderedSum reports whether an instruction is a sum along columns of floats of less than 64 bits.
+func (gs *Groups) orderedSum(in *graph.Instr) bool {
+	d := gs.p.Shape(in.Out).DType()
+	if in.Op != aten.Sum || !d.IsFloat() || d.Size() >= 8 {
+		return false
+	}
+	mask, _ := ir.ReduceDims(gs.p.Args(in))
+	axis, _, ok := gs.axisFor(in, mask)
+	return ok && axis != loop.Rows
+}
+
+// axisFor returns along what a reduction goes, and whether its lines are computed beside each other.
+func (gs *Groups) axisFor(in *graph.Instr, mask [ir.MaxRank]bool) (axis loop.Axis, beside, ok bool) {
+	axis, ok = axisOf(gs.p.Shape(in.Args[0]), mask)
+	if ok && axis == loop.Columns && gs.b.Beside(reductionOf(gs.p, in, mask, axis)) {
+		return loop.Rows, true, true
+	}
+	return axis, false, ok
 }
 
 // passOf notes the pass of a member, and which of its operands earlier passes compute.
@@ -207,6 +238,7 @@ func (gs *Groups) addMember(g *group, i int32) {
 	if g.nest == nil {
 		return
 	}
+	g.wide, g.ordered = g.wide || gs.wide(in), g.ordered || gs.orderedSum(in)
 	if g.reduced {
 		gs.passOf(g, in)
 	}
@@ -282,11 +314,8 @@ func (gs *Groups) nestOf(in *graph.Instr) (n *nest, ok bool) {
 	n = &nest{reduced: true, of: in, lines: out.Numel(), statistic: map[graph.ID]bool{}, spread: map[graph.ID]bool{}, alias: map[graph.ID]graph.ID{},
 		kept: map[graph.ID]bool{}, pass: map[graph.ID]int{}}
 	n.mask, _ = ir.ReduceDims(gs.p.Args(in))
-	if n.axis, ok = axisOf(s, n.mask); !ok || !reducesTo(in.Op, out.DType()) {
+	if n.axis, n.beside, ok = gs.axisFor(in, n.mask); !ok || !reducesTo(in.Op, out.DType()) {
 		return nil, false
-	}
-	if n.axis == loop.Columns && gs.b.Beside(reductionOf(gs.p, in, n.mask, n.axis)) {
-		n.axis, n.beside = loop.Rows, true
 	}
 	n.parts = partsOf(gs.p, gs.b, in, n.mask, n.axis)
 	n.long = s.Numel()/max(n.lines*n.parts, 1) > longLine
