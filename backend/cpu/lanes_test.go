@@ -7,9 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/internal/graph"
 )
 
 // TestSumsOfCasts holds sums of what becomes f32 beside them against those of f32s, bit by bit: elements of 64 bits in a
@@ -19,13 +16,6 @@ func TestSumsOfCasts(t *testing.T) {
 		t.Skip("kernels of other instruction sets are not kept apart")
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	run := func(source string, data []byte) []byte {
-		be := New()
-		p, _ := graph.Optimize(program(t, source), graph.Options{Supports: be.Supports})
-		in := uploaded(t, be, p, [][]byte{data})
-		defer release(in)
-		return outputs(t, mustPlan(t, be, p, backend.CompileOptions{}), in)[0]
-	}
 	for _, op := range []string{"softmax(%y, 1)", "sum(%y, [1])", "logsumexp(%y, [1])", "sum(%y, [0,1])", "sum(%y, [0])"} {
 		for cols := 1; cols <= 40; cols++ {
 			var narrow, wide []byte
@@ -34,8 +24,8 @@ func TestSumsOfCasts(t *testing.T) {
 				narrow = binary.LittleEndian.AppendUint32(narrow, math.Float32bits(v))
 				wide = binary.LittleEndian.AppendUint64(wide, math.Float64bits(float64(v)))
 			}
-			got := run(fmt.Sprintf("program @p {\n %%x = parameter \"x\" : f64[3,%d]\n %%y = cast(%%x, f32)\n return %s\n}", cols, op), wide)
-			want := run(fmt.Sprintf("program @p {\n %%y = parameter \"y\" : f32[3,%d]\n return %s\n}", cols, op), narrow)
+			got := optimizedOutputs(t, New(), fmt.Sprintf("program @p {\n %%x = parameter \"x\" : f64[3,%d]\n %%y = cast(%%x, f32)\n return %s\n}", cols, op), wide)[0]
+			want := optimizedOutputs(t, New(), fmt.Sprintf("program @p {\n %%y = parameter \"y\" : f32[3,%d]\n return %s\n}", cols, op), narrow)[0]
 			if !bytes.Equal(got, want) {
 				t.Fatalf("%s of %d columns: %x, want %x", op, cols, got, want)
 			}

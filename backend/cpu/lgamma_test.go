@@ -6,8 +6,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/loris-ml/loris/backend"
-	"github.com/loris-ml/loris/internal/graph"
 	"github.com/loris-ml/loris/internal/half"
 	"github.com/loris-ml/loris/internal/ir"
 )
@@ -16,16 +14,13 @@ import (
 func TestLgammaOfNarrowFloats(t *testing.T) {
 	for d, float := range map[ir.DType]func(uint16) float32{ir.F16: half.F16ToF32, ir.BF16: half.BF16ToF32} {
 		const all = 1 << 16
-		p := program(t, fmt.Sprintf("program @p {\n %%x = parameter \"x\" : %v[%d]\n return lgamma(%%x)\n}", d, all))
+		text := fmt.Sprintf("program @p {\n %%x = parameter \"x\" : %v[%d]\n return lgamma(%%x)\n}", d, all)
 		data := make([]byte, 2*all)
 		for i := range all {
 			data[2*i], data[2*i+1] = byte(i), byte(i>>8)
 		}
 		for _, be := range []*Backend{New(), NewPortable()} {
-			q, _ := graph.Optimize(p, graph.Options{Supports: be.Supports})
-			in := uploaded(t, be, q, [][]byte{data})
-			got := outputs(t, mustPlan(t, be, q, backend.CompileOptions{}), in)[0]
-			release(in)
+			got := optimizedOutputs(t, be, text, data)[0]
 			for i := range all {
 				x := float64(float(uint16(i)))
 				want, _ := math.Lgamma(x)
@@ -66,12 +61,7 @@ func TestLgammaOfF32(t *testing.T) {
 	for _, v := range x {
 		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
 	}
-	p := program(t, fmt.Sprintf("program @p {\n %%x = parameter \"x\" : f32[%d]\n return lgamma(%%x)\n}", len(x)))
-	be := New()
-	q, _ := graph.Optimize(p, graph.Options{Supports: be.Supports})
-	in := uploaded(t, be, q, [][]byte{data})
-	got := outputs(t, mustPlan(t, be, q, backend.CompileOptions{}), in)[0]
-	release(in)
+	got := optimizedOutputs(t, New(), fmt.Sprintf("program @p {\n %%x = parameter \"x\" : f32[%d]\n return lgamma(%%x)\n}", len(x)), data)[0]
 	worst := 0.0
 	for i, v := range x {
 		want, _ := math.Lgamma(float64(v))

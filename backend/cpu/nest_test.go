@@ -216,6 +216,15 @@ func outputs(t *testing.T, m *model, in []backend.Buffer) [][]byte {
 	return data
 }
 
+// optimizedOutputs runs the text of a Program after the rewrites.
+func optimizedOutputs(t *testing.T, b *Backend, text string, data ...[]byte) [][]byte {
+	t.Helper()
+	p, _ := graph.Optimize(program(t, text), graph.Options{Supports: b.Supports})
+	in := uploaded(t, b, p, data)
+	defer release(in)
+	return outputs(t, mustPlan(t, b, p, backend.CompileOptions{}), in)
+}
+
 func sameOutputs(t *testing.T, what string, got, want [][]byte) {
 	t.Helper()
 	for i := range want {

@@ -118,6 +118,11 @@ func bytewise(k *loop.Kernel, isa ISA) bool {
 
 func (g *gen) onBytes(op x64.Op, a, b val) val { return g.op2(op, byteLanes, a, b) }
 
+// blendBytes is x where the mask is set, and y elsewhere.
+func (g *gen) blendBytes(m, x, y val) val {
+	return g.add(vop{op: x64.PBLENDVB, len: byteLanes, dst: g.temp(byteLanes), a: y, b: x, c: m})
+}
+
 func (g *gen) notBytes(x val) val { return g.onBytes(x64.PXORD, x, g.konst(1, 0xff)) }
 
 // setBytes is the mask of lanes that are not 0.
@@ -169,7 +174,7 @@ func (g *gen) lowBytes() val {
 func (g *gen) applyBytes(in *loop.Instr, d ir.DType, x []val) val {
 	switch {
 	case in.Op == aten.Where:
-		return g.add(vop{op: x64.PBLENDVB, len: byteLanes, dst: g.temp(byteLanes), a: x[2], b: x[1], c: x[0]})
+		return g.blendBytes(x[0], x[1], x[2])
 	case in.Op != aten.Cast:
 		return table[in.Op].bytes(g, d, x)
 	case in.DType == ir.Bool:
@@ -198,7 +203,7 @@ func (g *gen) readBytes(arg int) val {
 	case g.tail:
 		slot := g.newSlot()
 		g.moveTail(arg, slot, false)
-		from = g.addr(place{arg: -1, mem: inSpill(slot)})
+		from = g.slot(slot)
 	}
 	v := g.add(vop{op: op, len: byteLanes, dst: g.temp(byteLanes), mem: from})
 	if a.DType == ir.Bool {
@@ -216,7 +221,7 @@ func (g *gen) writeBytes(arg int, v val) {
 	switch {
 	case g.tail:
 		slot := g.newSlot()
-		g.add(vop{op: op, len: byteLanes, b: v, mem: g.addr(place{arg: -1, mem: inSpill(slot)}), store: true})
+		g.add(vop{op: op, len: byteLanes, b: v, mem: g.slot(slot), store: true})
 		g.moveTail(arg, slot, true)
 		return
 	case g.stream && g.streams(arg):
@@ -288,5 +293,5 @@ func (g *gen) shiftUnsigned(x, count val) val {
 	even := g.op1i(x64.PSRLW, n, g.onBytes(x64.PMULLW, g.onBytes(x64.PANDD, x, low), g.onBytes(x64.PANDD, upper, low)), 8)
 	odd := g.onBytes(x64.PMULLW, g.op1i(x64.PSRLW, n, x, 8), g.op1i(x64.PSRLW, n, upper, 8))
 	shifted := g.onBytes(x64.PORD, even, g.onBytes(x64.PANDND, low, odd))
-	return g.add(vop{op: x64.PBLENDVB, len: n, dst: g.temp(n), a: shifted, b: x, c: g.onBytes(x64.PCMPEQB, count, g.konst(1, 0))})
+	return g.blendBytes(g.onBytes(x64.PCMPEQB, count, g.konst(1, 0)), x, shifted)
 }

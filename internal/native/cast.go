@@ -58,6 +58,11 @@ func (g *gen) intToInt(from, to int, x val) val {
 	case g.evex() || g.neon():
 		return g.resize(x64.PMOVQD, g.vl(8), max(g.vl(4), 16), x, 0)
 	}
+	return g.lowHalves(x)
+}
+
+// lowHalves returns the lower halves of lanes of 64 bits, with AVX2.
+func (g *gen) lowHalves(x val) val {
 	hi := g.resize(x64.EXTRACTI128, 32, 16, x, 1)
 	return g.op2i(x64.SHUFPS, 16, x, hi, 0x88)
 }
@@ -132,7 +137,7 @@ func (g *gen) toLong(from ir.DType, x val) val {
 		x = g.resize(x64.CVTPS2PD, g.vl(w), g.vl(w), x, 0)
 	}
 	near := g.cmpF(w, cmpLT, g.abs(w, x), g.num(w, 0x1p51))
-	sum := g.addF(w, g.op1i(x64.ROUNDPD, g.vl(w), x, 11), g.num(w, f64.magic))
+	sum := g.addF(w, g.trunc(w, x), g.num(w, f64.magic))
 	fast := g.op2(x64.PSUBQ, g.vl(w), sum, g.konst(w, math.Float64bits(f64.magic)))
 	return g.blend(w, near, fast, g.singly(x, g.not(near)))
 }
@@ -140,9 +145,8 @@ func (g *gen) toLong(from ir.DType, x val) val {
 // singly converts f64s to integers of 64 bits one by one, through memory, if a mask has a lane.
 func (g *gen) singly(x, some val) val {
 	n, xs, mask := g.vl(8), g.newSlot(), g.newSlot()
-	slot := func(at int32) addr { return g.addr(place{arg: -1, mem: inSpill(at)}) }
-	g.add(vop{op: x64.MOVUPSst, len: n, b: x, mem: slot(xs), store: true})
-	g.add(vop{op: x64.MOVUPSst, len: n, b: g.maskFor(8, some), mem: slot(mask), store: true})
+	g.add(vop{op: x64.MOVUPSst, len: n, b: x, mem: g.slot(xs), store: true})
+	g.add(vop{op: x64.MOVUPSst, len: n, b: g.maskFor(8, some), mem: g.slot(mask), store: true})
 	g.scalar(func() {
 		end := g.asm.Label()
 		g.unlessAny(mask, int(n), end)
@@ -153,5 +157,5 @@ func (g *gen) singly(x, some val) val {
 		}
 		g.asm.Bind(end)
 	})
-	return g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: slot(xs)})
+	return g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: g.slot(xs)})
 }

@@ -36,7 +36,7 @@ func divisions() map[ir.Op]emitters {
 		}}),
 		aten.TruncDivide: row(false, false, emitters{f: func(g *gen, w int, x []val) val {
 			if w == 8 {
-				return g.op1i(x64.ROUNDPD, g.vl(w), g.div(w, x[0], x[1]), 11)
+				return g.trunc(w, g.div(w, x[0], x[1]))
 			}
 			return g.truncDivide32(x[0], x[1])
 		}}),
@@ -52,7 +52,7 @@ func divisions() map[ir.Op]emitters {
 func (g *gen) truncDivide32(x, y val) val {
 	const w = 4
 	q := g.div(w, x, y)
-	whole := g.op1i(x64.ROUNDPS, g.vl(w), q, 11)
+	whole := g.trunc(w, q)
 	rest := g.subMul(w, x, whole, y)
 	above := g.cmpF(w, cmpLT, g.op2(x64.PXORD, g.vl(w), rest, g.sign(w, x)), g.konst(w, 0))
 	less := g.blend(w, above, g.subF(w, whole, g.signedAs(w, g.num(w, 1), q)), whole)

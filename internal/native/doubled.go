@@ -11,9 +11,15 @@ import (
 // f32s is converted from two of them. Kernels that reduce keep the lanes that they have with such elements in any other
 // use, since these order their sums.
 
-// doubledLoads returns which Loads are of that kind, by Value; nil if there is none.
-func doubledLoads(k *loop.Kernel, isa ISA) (doubled []bool) {
-	if isa != AVX2 || k.Width > 0 || k.Height > 0 || k.Axis != loop.None {
+// loads tells Loads of a kernel, by Value; nil if there are none of a kind.
+type loads []bool
+
+func (l loads) has(v loop.Value) bool { return l != nil && l[v] }
+
+// loadsOnly returns the Loads of operands of a kind that are read in the order of memory, or are one element for a row,
+// and that nothing but users of a kind has.
+func loadsOnly(k *loop.Kernel, of func(a *loop.Arg) bool, by func(user *loop.Instr) bool) (l loads) {
+	if k.Width > 0 || k.Height > 0 {
 		return nil
 	}
 	for v := range k.Instrs {
@@ -21,24 +27,53 @@ func doubledLoads(k *loop.Kernel, isa ISA) (doubled []bool) {
 		if in.Code != loop.Load {
 			continue
 		}
-		a := &k.Args[in.Arg]
-		if (a.DType == ir.I64 || a.DType == ir.F64) && a.Cols != loop.Free && !a.Write && a.By == 0 {
-			if doubled == nil {
-				doubled = make([]bool, len(k.Instrs))
+		if a := &k.Args[in.Arg]; of(a) && a.Cols != loop.Free && !a.Write && a.By == 0 {
+			if l == nil {
+				l = make(loads, len(k.Instrs))
 			}
-			doubled[v] = true
+			l[v] = true
 		}
 	}
-	if doubled == nil {
+	if l == nil {
 		return nil
 	}
 	for u := range k.Instrs {
 		in := &k.Instrs[u]
 		for _, v := range in.In[:in.N] {
-			doubled[v] = doubled[v] && in.Code == loop.Apply && in.Op == aten.Cast && in.DType == ir.F32
+			l[v] = l[v] && by(in)
 		}
 	}
-	return doubled
+	return l
+}
+
+// doubledLoads returns which Loads are of elements of 64 bits that only become f32s.
+func doubledLoads(k *loop.Kernel, isa ISA) loads {
+	if isa != AVX2 || k.Axis != loop.None {
+		return nil
+	}
+	return loadsOnly(k, func(a *loop.Arg) bool { return a.DType == ir.I64 || a.DType == ir.F64 },
+		func(user *loop.Instr) bool {
+			return user.Code == loop.Apply && user.Op == aten.Cast && user.DType == ir.F32
+		})
+}
+
+// factorLoads returns which Loads are only factors of a product, where f32s are converted from memory: with
+// AVX2, which takes a vector in a register apart for as long as it converts it.
+func factorLoads(k *loop.Kernel, isa ISA, wide bool) loads {
+	if isa != AVX2 || wide || k.Axis == loop.Rows {
+		return nil
+	}
+	return loadsOnly(k, func(a *loop.Arg) bool { return a.DType == ir.F32 && a.Cols == loop.Unit },
+		func(user *loop.Instr) bool {
+			return user.Code == loop.Reduce && user.Op == aten.Prod && user.DType == ir.F32
+		})
+}
+
+// halfElement returns the place of one of the halves, of so many bytes, of the present vector of an operand.
+func (g *gen) halfElement(arg, half int, bytes uint8) addr {
+	p := g.element(arg)
+	g.places[p].disp += int32(half) * int32(bytes)
+	return p
 }
 
 // readDoubled loads elements of 64 bits as f32s.
@@ -55,8 +90,7 @@ func (g *gen) readDoubled(arg int) val {
 		case a.Cols == loop.Fixed:
 			x = g.add(vop{op: x64.BROADCASTSD, len: n, dst: g.temp(n), mem: g.addr(place{arg: arg})})
 		default:
-			p := g.element(arg)
-			g.places[p].disp += int32(h) * int32(n)
+			p := g.halfElement(arg, h, n)
 			if !g.tail {
 				x = g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: p})
 				break

@@ -113,9 +113,11 @@ func (g *gen) poly(w int, x val, c []float64) val {
 	if len(g.regs[0].order) == 16 {
 		parts = min(len(c)/splitFrom+1, 3)
 	}
-	if parts == 1 {
-		return g.horner(w, x, c)
-	}
+	return g.polyIn(parts, w, x, c)
+}
+
+// polyIn is poly in so many chains of multiply-adds, over that power of x.
+func (g *gen) polyIn(parts, w int, x val, c []float64) val {
 	of := make([][]float64, parts)
 	for i, v := range c {
 		of[i%parts] = append(of[i%parts], v)

@@ -112,6 +112,6 @@ func (g *gen) fromTail(size int) val {
 	for i := range lanes {
 		lanes[i] = i
 	}
-	rest := g.add(vop{op: broadcasts[size], len: n, dst: g.temp(n), mem: g.addr(place{arg: -1, mem: inSpill(atTail)})})
+	rest := g.add(vop{op: broadcasts[size], len: n, dst: g.temp(n), mem: g.slot(atTail)})
 	return g.op2(by(size, x64.PADDD, x64.PADDQ), n, g.lanesOf("lanes", size, lanes...), rest)
 }

@@ -132,10 +132,10 @@ type gen struct {
 	ofBF16  []bool // by Value: a number that bf16 has
 	// quotients has, by Value, the narrow float of which a division has operands and result; Invalid of others.
 	quotients []ir.DType
-	values    []val  // by Value, in the present copy
-	doubled   []bool // by Value: loaded as an f32, which it is cast to; nil for none
+	values    []val // by Value, in the present copy
+	doubled   loads // of what is loaded as an f32, which it is cast to
 	homes     map[homeKey]val
-	factors   []bool // by Value: loaded where they are multiplied
+	factors   loads // of what is loaded where it is multiplied
 
 	angles *farSlots // where angles of f32 are reduced in f64
 

@@ -307,7 +307,7 @@ func (g *gen) groupFinals(p *pass, used map[loop.Value]bool) {
 		if v := loop.Value(v); used[v] {
 			d := g.k.Instrs[v].Result()
 			n := g.vl(width(d))
-			x := g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: g.addr(place{arg: -1, mem: inSpill(l.known[v])})})
+			x := g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: g.slot(l.known[v])})
 			if d == ir.Bool {
 				x = g.nonZero(4, x)
 			}
@@ -336,7 +336,7 @@ func (g *gen) keepKnown(v loop.Value) {
 	if d == ir.Bool {
 		x = g.pick(x, 4, 1)
 	}
-	g.add(vop{op: x64.MOVUPSst, len: g.vl(width(d)), b: x, mem: g.addr(place{arg: -1, mem: inSpill(at)}), store: true})
+	g.add(vop{op: x64.MOVUPSst, len: g.vl(width(d)), b: x, mem: g.slot(at), store: true})
 }
 
 // finishGroup returns the results of a reduction for all rows of a group.

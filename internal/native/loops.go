@@ -163,7 +163,7 @@ func (g *gen) bodyOf(p *pass, folds [][][]val) {
 	}
 	i := 0
 	for _, v := range p.varying {
-		if g.factors[v] && !g.tail {
+		if g.factors.has(v) && !g.tail {
 			continue
 		}
 		if g.k.Instrs[v].Code == loop.Reduce {

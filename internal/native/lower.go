@@ -74,7 +74,7 @@ func (g *gen) lower(v loop.Value) {
 	g.now = v
 	switch in.Code {
 	case loop.Load:
-		if g.doubled != nil && g.doubled[v] {
+		if g.doubled.has(v) {
 			g.values[v] = g.readDoubled(in.Arg)
 			break
 		}
@@ -106,7 +106,7 @@ func (g *gen) apply(v loop.Value, in *loop.Instr) val {
 		return g.applyBytes(in, d, x[:in.N])
 	}
 	if in.Op == aten.Cast {
-		if g.doubled != nil && g.doubled[in.In[0]] {
+		if g.doubled.has(in.In[0]) {
 			return x[0]
 		}
 		return g.cast(d, in.DType, x[0])

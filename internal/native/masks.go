@@ -57,8 +57,7 @@ func (g *gen) maskFor(w int, m val) val {
 	case eights == (w == 8):
 		return m
 	case eights:
-		hi := g.resize(x64.EXTRACTI128, 32, 16, m, 1)
-		return g.op2i(x64.SHUFPS, 16, m, hi, 0x88)
+		return g.lowHalves(m)
 	}
 	return g.op1(x64.PMOVSXDQ, g.vl(8), m)
 }
@@ -152,7 +151,7 @@ func (g *gen) blend(w int, m, x, y val) val {
 	if g.evex() {
 		return g.add(vop{op: by(w, x64.PBLENDMD, x64.PBLENDMQ), len: n, dst: g.temp(n), a: y, b: x, c: m})
 	}
-	return g.add(vop{op: by(w, x64.BLENDVPS, x64.BLENDVPD), len: n, dst: g.temp(n), a: y, b: x, c: g.maskFor(w, m)})
+	return g.bySign(w, g.maskFor(w, m), x, y)
 }
 
 // bySign is x where s has its sign bit set, and y elsewhere, with AVX2.

@@ -111,6 +111,9 @@ func (g *gen) stride(arg int) loop.Stride {
 	return g.k.Args[arg].Cols
 }
 
+// slot returns the place of so many bytes of the spill memory.
+func (g *gen) slot(at int32) addr { return g.addr(place{arg: -1, mem: inSpill(at)}) }
+
 // element returns the place of the present vector of an operand.
 func (g *gen) element(arg int) addr {
 	size := g.k.Args[arg].DType.Size()

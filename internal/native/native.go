@@ -297,7 +297,8 @@ func newGen(k *loop.Kernel, isa ISA) *gen {
 	g.use(rooms.Get().(*room), len(k.Instrs))
 	g.newVal(vinfo{}) // none
 	g.initRegs()
-	g.lanes, g.bytes = lanesOf(k, isa), bytewise(k, isa)
+	g.lanes = lanesOf(k, isa)
+	g.bytes = g.lanes == byteLanes
 	if isa == AVX512 {
 		g.tails[0] = g.newVal(vinfo{kind: home, mask: true, len: 2})
 		g.vals[g.tails[0]].pin = tailMask

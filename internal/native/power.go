@@ -47,29 +47,15 @@ func (g *gen) pow32(x, y val) val {
 	return g.powEnds(w, x, y, g.joined(x64.CVTPD2PS, p))
 }
 
-// power32 is ((1+f)·2ᵉ)ʸ as an f64 that rounds to the f32.
+// power32 is ((1+f)·2ᵉ)ʸ as an f64 that rounds to the f32. Its polynomials are two chains each, since a loop over a single long one waits for it.
 func (g *gen) power32(f, e, y val) val {
 	const w = 8
 	n := g.vl(w)
-	t := g.mulF(w, y, g.mulAdd(w, g.poly2(w, f, log2P), f, e))
+	t := g.mulF(w, y, g.mulAdd(w, g.polyIn(2, w, f, log2P), f, e))
 	t = g.atLeast(w, g.atMost(w, t, powMost), -powMost)
 	k := g.addF(w, t, g.num(w, f64.magic))
-	p := g.poly2(w, g.subF(w, t, g.subF(w, k, g.num(w, f64.magic))), exp2P)
+	p := g.polyIn(2, w, g.subF(w, t, g.subF(w, k, g.num(w, f64.magic))), exp2P)
 	return g.op2(x64.PADDQ, n, p, g.op1i(x64.PSLLQ, n, k, byte(f64.mantissa)))
-}
-
-// poly2 is poly in two chains of multiply-adds, over the square of x: a loop over one long chain waits for each of them.
-func (g *gen) poly2(w int, x val, c []float64) val {
-	square := g.mulF(w, x, x)
-	chain := func(first int) val {
-		i := first + (len(c)-1-first)/2*2
-		p := g.num(w, c[i])
-		for i -= 2; i >= 0; i -= 2 {
-			p = g.mulAdd(w, p, square, g.num(w, c[i]))
-		}
-		return p
-	}
-	return g.mulAdd(w, chain(1), x, chain(0))
 }
 
 // pow64 is the power of f64s.
@@ -86,11 +72,10 @@ func (g *gen) pow64(x, y val) val {
 // powEnds gives p = |x|^y, which is NaN where one of them is, its sign, and what it is in the special cases.
 func (g *gen) powEnds(w int, x, y, p val) val {
 	n, one, zero := g.vl(w), g.num(w, 1), g.konst(w, 0)
-	trunc := func(x val) val { return g.op1i(by(w, x64.ROUNDPS, x64.ROUNDPD), n, x, 11) }
 	p = g.blend(w, g.cmpF(w, cmpEQ, g.abs(w, x), one), one, p)
-	whole := g.cmpF(w, cmpEQ, trunc(y), y)
+	whole := g.cmpF(w, cmpEQ, g.trunc(w, y), y)
 	h := g.mulF(w, y, g.num(w, 0.5))
-	odd := g.and(whole, g.cmpF(w, cmpNE, trunc(h), h))
+	odd := g.and(whole, g.cmpF(w, cmpNE, g.trunc(w, h), h))
 	p = g.op2(by(w, x64.PXORD, x64.PXORQ), n, p, g.signWhere(w, odd, x))
 	finite := g.and(g.cmpF(w, cmpLT, x, zero), g.cmpF(w, cmpNE, x, g.num(w, math.Inf(-1))))
 	p = g.blend(w, g.andNot(finite, whole), g.num(w, math.NaN()), p)

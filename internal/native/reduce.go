@@ -197,7 +197,7 @@ func (r *reduction) widened(g *gen, x []val) []val {
 // folded returns what an instruction folds, before summands are made f64. In a tail the
 // other lanes are made the identity.
 func (g *gen) folded(r *reduction) []val {
-	if g.factors[r.in.In[0]] && !g.tail {
+	if g.factors.has(r.in.In[0]) && !g.tail {
 		return g.loadHalves(g.k.Instrs[r.in.In[0]].Arg)
 	}
 	from := g.k.Instrs[r.in.In[0]].Result()
@@ -296,34 +296,9 @@ func (g *gen) halves(to x64.Op, x val) []val {
 func (g *gen) loadHalves(arg int) []val {
 	n, out := g.vl(8), make([]val, 2)
 	for h := range out {
-		p := g.element(arg)
-		g.places[p].disp += int32(h) * int32(n) / 2
-		out[h] = g.add(vop{op: x64.CVTPS2PD, len: n, dst: g.temp(n), mem: p})
+		out[h] = g.add(vop{op: x64.CVTPS2PD, len: n, dst: g.temp(n), mem: g.halfElement(arg, h, n/2)})
 	}
 	return out
-}
-
-// factorLoads returns which Loads are only factors of a product, by Value, where f32s are converted from memory: with
-// AVX2, which takes a vector in a register apart for as long as it converts it.
-func factorLoads(k *loop.Kernel, isa ISA, wide bool) []bool {
-	factors := make([]bool, len(k.Instrs))
-	if isa != AVX2 || wide || k.Axis == loop.Rows || k.Width > 0 || k.Height > 0 {
-		return factors
-	}
-	for v := range k.Instrs {
-		in := &k.Instrs[v]
-		if in.Code == loop.Load {
-			a := &k.Args[in.Arg]
-			factors[v] = a.DType == ir.F32 && a.Cols == loop.Unit && !a.Write && a.By == 0
-		}
-	}
-	for u := range k.Instrs {
-		in := &k.Instrs[u]
-		for _, v := range in.In[:in.N] {
-			factors[v] = factors[v] && in.Code == loop.Reduce && in.Op == aten.Prod && in.DType == ir.F32
-		}
-	}
-	return factors
 }
 
 // joined is the opposite of halves.

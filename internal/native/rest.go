@@ -15,7 +15,7 @@ func (g *gen) fmod(w int, x, y val) val {
 	q := g.div(w, r, b)
 	finite := g.cmpF(w, cmpLT, r, inf)
 	large := g.and(g.cmpF(w, cmpGE, q, g.num(w, math.Ldexp(1, formatOf(w).mantissa+1))), g.and(finite, g.cmpF(w, cmpGT, b, zero)))
-	rest := g.subMul(w, r, g.op1i(by(w, x64.ROUNDPS, x64.ROUNDPD), g.vl(w), q, 11), b)
+	rest := g.subMul(w, r, g.trunc(w, q), b)
 	if w == 8 {
 		rest = g.eachLargeRest(large, r, b, rest)
 	} else {
@@ -38,21 +38,20 @@ func (g *gen) eachLargeRest(large, r, b, rest val) val {
 	n := g.vl(8)
 	rs, bs, out, mask, level := g.newSlot(), g.newSlot(), g.newSlot(), g.newSlot(), g.newSlot()
 	keep := [3]int32{g.newSlot(), g.newSlot(), g.newSlot()}
-	slot := func(s int32) addr { return g.addr(place{arg: -1, mem: inSpill(s)}) }
 	for _, v := range []struct {
 		v  val
 		at int32
 	}{{r, rs}, {b, bs}, {rest, out}} {
-		g.add(vop{op: x64.MOVUPSst, len: n, b: v.v, mem: slot(v.at), store: true})
+		g.add(vop{op: x64.MOVUPSst, len: n, b: v.v, mem: g.slot(v.at), store: true})
 	}
-	g.storeLanes64(large, n, slot(mask))
+	g.storeLanes64(large, n, g.slot(mask))
 	step := g.lanesOf("2⁵⁰⁰", 8, int(math.Float64bits(restStep)), int(math.Float64bits(restStep)))
 	g.scalar(func() {
 		g.onLanes64(int(n)/8, mask, keep, func(at func(int32) x64.Mem) {
 			g.largeRest(at(rs), at(bs), at(out), at(level), x64.Mem{Base: x64.NoReg, Index: x64.NoReg, Label: g.vals[step].lbl})
 		})
 	})
-	return g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: slot(out)})
+	return g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: g.slot(out)})
 }
 
 // largeRest reduces r by b times 2¹⁵⁰⁰, 2¹⁰⁰⁰, 2⁵⁰⁰ and 1, each until it is below: a quotient that is

@@ -10,14 +10,13 @@ func (g *gen) largeRests(large, r, b, rest val) val { return g.largeOf(large, r,
 // a single one, by its quotient.
 func (g *gen) largeOf(large, r, b, other val, steps int) val {
 	n := g.vl(4)
-	slot := func(s int32) addr { return g.addr(place{arg: -1, mem: inSpill(s)}) }
 	s := restSlots{g.newSlot(), g.newSlot(), g.newSlot(), g.newSlot(), [3]int32{g.newSlot(), g.newSlot(), g.newSlot()}}
-	g.add(vop{op: x64.MOVUPSst, len: n, b: r, mem: slot(s.r), store: true})
-	g.add(vop{op: x64.MOVUPSst, len: n, b: b, mem: slot(s.b), store: true})
-	g.storeMask(large, n, slot(s.mask))
+	g.add(vop{op: x64.MOVUPSst, len: n, b: r, mem: g.slot(s.r), store: true})
+	g.add(vop{op: x64.MOVUPSst, len: n, b: b, mem: g.slot(s.b), store: true})
+	g.storeMask(large, n, g.slot(s.mask))
 	g.scalar(func() { g.reduceLarge(int(n), s, steps) })
 	// Where no lane is large the slot has something else, of which no lane is taken.
-	return g.blend(4, large, g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: slot(s.out)}), other)
+	return g.blend(4, large, g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: g.slot(s.out)}), other)
 }
 
 // restSlots is where remainders of f32s are computed in f64.

@@ -22,7 +22,7 @@ func wideIn(k *loop.Kernel, isa ISA) (wide bool) {
 	doubled := doubledLoads(k, isa)
 	for i := range k.Instrs {
 		in := &k.Instrs[i]
-		wide = wide || width(in.Result()) == 8 && in.Code != loop.Store && !(doubled != nil && doubled[i])
+		wide = wide || width(in.Result()) == 8 && in.Code != loop.Store && !doubled.has(loop.Value(i))
 	}
 	return wide
 }

@@ -13,10 +13,9 @@ func (g *gen) lanewise(x, y, some val, one func(a assembler, y x64.Mem)) val {
 	const w = 8
 	n := max(g.vl(w), 16)
 	xs, ys, ss := g.newSlot(), g.newSlot(), g.newSlot()
-	slot := func(at int32) addr { return g.addr(place{arg: -1, mem: inSpill(at)}) }
-	g.add(vop{op: x64.MOVUPSst, len: n, b: x, mem: slot(xs), store: true})
-	g.add(vop{op: x64.MOVUPSst, len: n, b: y, mem: slot(ys), store: true})
-	g.add(vop{op: x64.MOVUPSst, len: n, b: some, mem: slot(ss), store: true})
+	g.add(vop{op: x64.MOVUPSst, len: n, b: x, mem: g.slot(xs), store: true})
+	g.add(vop{op: x64.MOVUPSst, len: n, b: y, mem: g.slot(ys), store: true})
+	g.add(vop{op: x64.MOVUPSst, len: n, b: some, mem: g.slot(ss), store: true})
 	lane := func(at int32) x64.Mem {
 		return x64.Mem{Base: spillBase, Index: x64.R8, Scale: uint8(w), Disp: at}
 	}
@@ -36,7 +35,7 @@ func (g *gen) lanewise(x, y, some val, one func(a assembler, y x64.Mem)) val {
 		a.JumpIf(x64.Less, top)
 		a.Bind(end)
 	})
-	return g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: slot(xs)})
+	return g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: g.slot(xs)})
 }
 
 // divide64 divides as f64s, in which quotients of numbers below 2⁵¹ never round to an integer that they

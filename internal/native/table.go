@@ -147,6 +147,11 @@ func (g *gen) num(w int, x float64) val {
 
 func (g *gen) signBit(w int) val { return g.konst(w, 1<<(8*w-1)) }
 
+// trunc is x without its fraction.
+func (g *gen) trunc(w int, x val) val {
+	return g.op1i(by(w, x64.ROUNDPS, x64.ROUNDPD), g.vl(w), x, 11)
+}
+
 func (g *gen) div(w int, a, b val) val { return g.op2(by(w, x64.DIVPS, x64.DIVPD), g.vl(w), a, b) }
 
 func (g *gen) abs(w int, x val) val {

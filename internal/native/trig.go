@@ -121,13 +121,12 @@ func (g *gen) angle32(x val) angle {
 
 	far := g.cmpF(w, cmpGE, g.abs(w, x), g.num(w, angleMost))
 	f := g.farSlots()
-	slot := func(s int32) addr { return g.addr(place{arg: -1, mem: inSpill(s)}) }
-	g.add(vop{op: x64.MOVUPSst, len: n, b: x, mem: slot(f.x), store: true})
-	g.storeMask(far, n, slot(f.mask))
+	g.add(vop{op: x64.MOVUPSst, len: n, b: x, mem: g.slot(f.x), store: true})
+	g.storeMask(far, n, g.slot(f.mask))
 	table := g.poolVal(poolKey{w: 8, name: "reduction of angles"}, farTable)
 	g.scalar(func() { g.reduceFar(int(n), f, g.vals[table].lbl) })
 	// Where no lane is far the slots have something else, of which no lane is taken.
-	load := func(at int32) val { return g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: slot(at)}) }
+	load := func(at int32) val { return g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: g.slot(at)}) }
 	return angle{g.blend(w, far, load(f.r), r), g.blend(w, far, load(f.rest), rest), g.blend(w, far, load(f.q), q)}
 }
 

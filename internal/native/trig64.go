@@ -142,9 +142,8 @@ type hugeSlots struct{ x, r, rest, q, mask, between int32 }
 func (g *gen) eachHuge64(n uint8, huge, x val, a angle, by turns) angle {
 	s := hugeSlots{g.newSlot(), g.newSlot(), g.newSlot(), g.newSlot(), g.newSlot(), g.newSlot()}
 	keep := [3]int32{g.newSlot(), g.newSlot(), g.newSlot()}
-	slot := func(s int32) addr { return g.addr(place{arg: -1, mem: inSpill(s)}) }
-	g.add(vop{op: x64.MOVUPSst, len: n, b: x, mem: slot(s.x), store: true})
-	g.storeLanes64(huge, n, slot(s.mask))
+	g.add(vop{op: x64.MOVUPSst, len: n, b: x, mem: g.slot(s.x), store: true})
+	g.storeLanes64(huge, n, g.slot(s.mask))
 	bits := func(x float64) int { return int(math.Float64bits(x)) }
 	// In pairs, as the instructions read them.
 	table := g.poolVal(poolKey{w: 8, name: "digits of 2/π"}, func(b []byte) []byte {
@@ -162,7 +161,7 @@ func (g *gen) eachHuge64(n uint8, huge, x val, a angle, by turns) angle {
 	})
 	// Where no lane is huge the slots have something else, of which no lane is taken.
 	load := func(at int32, or val) val {
-		return g.blend(8, huge, g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: slot(at)}), or)
+		return g.blend(8, huge, g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: g.slot(at)}), or)
 	}
 	return angle{load(s.r, a.r), load(s.rest, a.rest), load(s.q, a.q)}
 }

@@ -20,7 +20,7 @@ func (g *gen) newCell(w int, first val) cell {
 	return c
 }
 
-func (c cell) addr() addr { return c.g.addr(place{arg: -1, mem: inSpill(c.slot)}) }
+func (c cell) addr() addr { return c.g.slot(c.slot) }
 
 func (c cell) get() val {
 	return c.g.add(vop{op: x64.MOVUPS, len: c.n, dst: c.g.temp(c.n), mem: c.addr()})

@@ -21,7 +21,8 @@ type group struct {
 	key     groupKey
 	members []int32 // in the order of the Program
 	*nest           // of native groups
-	// wide says that there are elements of 64 bits, ordered that there are sums whose order these would change.
+	// wide says that there are elements of 64 bits, ordered that there are sums whose order these would change: of a backend
+	// that orders sums by lanes.
 	wide, ordered bool
 	// over is a value with the dimensions of the group, and number the group's among those made.
 	over   graph.ID

@@ -168,7 +168,7 @@ func (gs *Groups) room(g *group, in *graph.Instr, reduces bool) bool {
 	switch {
 	case g.nest == nil:
 		return len(g.members) < maxGroup
-	case gs.byLanes && (g.wide && gs.orderedSum(in) || g.ordered && gs.wide(in)):
+	case g.wide && gs.orderedSum(in) || g.ordered && gs.wide(in):
 		return false
 	case reduces || g.reduced:
 		members, operands = maxGroup, maxOperands
@@ -238,7 +238,9 @@ func (gs *Groups) addMember(g *group, i int32) {
 	if g.nest == nil {
 		return
 	}
-	g.wide, g.ordered = g.wide || gs.wide(in), g.ordered || gs.orderedSum(in)
+	if gs.byLanes {
+		g.wide, g.ordered = g.wide || gs.wide(in), g.ordered || gs.orderedSum(in)
+	}
 	if g.reduced {
 		gs.passOf(g, in)
 	}

@@ -367,9 +367,14 @@ func (s *state[A]) edge(w *scratch[A], c []A, ldc, rows, cols, depth int, a *A, 
 		b = (*A)(unsafe.Add(unsafe.Pointer(b), -skip*s.b.size(int(unsafe.Sizeof(zero)))))
 	}
 	w.edge = grown(w.edge, kn.mr*kn.nr)
-	kn.tiles[0][rows](depth, a, aRow, aK, b, bK, &w.edge[0], kn.nr, kn.nr, s.alpha, flags&^(flagAdd|flagBelow), b, 0)
+	kn.edge(w.edge, skip, depth, a, aRow, aK, b, bK, c, ldc, rows, cols, s.alpha, flags)
+}
+
+// edge computes a whole tile, of which it sets or adds to c so many columns behind those to skip.
+func (kn *kernel[A]) edge(tile []A, skip, depth int, a *A, aRow, aK int, b *A, bK int, c []A, ldc, rows, cols int, alpha A, flags int) {
+	kn.tiles[0][rows](depth, a, aRow, aK, b, bK, &tile[0], kn.nr, kn.nr, alpha, flags&^(flagAdd|flagBelow), b, 0)
 	for i := range rows {
-		from, to := w.edge[i*kn.nr+skip:][:cols], c[i*ldc:][:cols]
+		from, to := tile[i*kn.nr+skip:][:cols], c[i*ldc:][:cols]
 		if flags&flagAdd != 0 {
 			addTo(to, from)
 		} else {

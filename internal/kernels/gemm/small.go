@@ -106,11 +106,6 @@ func (s *Small[A]) edge(c, a, right []A, step, j int, room []A) {
 		skip = kn.nr - cols
 	}
 	for r := 0; r < s.m; r += s.mr {
-		rows := min(s.mr, s.m-r)
-		tile := room[:rows*kn.nr]
-		kn.tiles[0][rows](s.k, &a[r*s.aRow], s.aRow, s.aK, &right[j-skip], step, &tile[0], kn.nr, kn.nr, 1, 0, &right[0], 0)
-		for i := range rows {
-			copy(c[(r+i)*s.n+j:][:cols], tile[i*kn.nr+skip:])
-		}
+		kn.edge(room, skip, s.k, &a[r*s.aRow], s.aRow, s.aK, &right[j-skip], step, c[r*s.n+j:], s.n, min(s.mr, s.m-r), cols, 1, 0)
 	}
 }

@@ -22,18 +22,13 @@ func copyRows(e *elem) {
 	dst, width, src, stride, depth := param("dst"), param("width"), param("src"), param("stride"), param("depth")
 	e.bytes(width)
 	e.bytes(stride)
-	n, all := param("n"), GP64()
-	MOVQ(I64(-1), all)
-	BZHIQ(n, all, all)
-	KMOVW(all.As32(), reg.K1)
-	SHRQ(Imm(uint64(e.lanes)), all)
-	KMOVW(all.As32(), reg.K2)
+	masks := masksOf(e, param("n"))
 	Label("row")
-	for j := range 2 {
+	for j, mask := range masks {
 		v := e.vec()
 		at := j * e.lanes * e.size
-		e.loadK(Mem{Base: src, Disp: at}, maskOf(j), v)
-		e.storeK(v, maskOf(j), Mem{Base: dst, Disp: at})
+		e.loadK(Mem{Base: src, Disp: at}, mask, v)
+		e.storeK(v, mask, Mem{Base: dst, Disp: at})
 	}
 	ADDQ(stride, src)
 	ADDQ(width, dst)
@@ -96,7 +91,7 @@ func copyPanels(e *elem) {
 	RET()
 }
 
-// masksOf returns masks of n columns of two vectors, fewer than these have. It leaves n as it is.
+// masksOf returns masks of n columns of two vectors, at most as many as these have. It leaves n as it is.
 func masksOf(e *elem, n reg.GPVirtual) [2]Op {
 	if e.masked {
 		all := GP64()
