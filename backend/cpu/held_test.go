@@ -5,17 +5,28 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/loris-ml/loris/backend"
 	"github.com/loris-ml/loris/internal/graph"
 )
 
-// liveHeap returns the bytes of what can be reached.
+// liveHeap returns the bytes of what can be reached. What tests before this one left is released by cleanups
+// that run behind a collection, so that it takes as many as are needed for two in a row to agree.
 func liveHeap() int64 {
 	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // pools are emptied by the second
-	runtime.ReadMemStats(&m)
+	last := int64(-1)
+	for range 20 {
+		runtime.GC()
+		runtime.GC() // pools are emptied by the second
+		runtime.ReadMemStats(&m)
+		live := int64(m.HeapAlloc)
+		if change := live - last; last >= 0 && max(change, -change) < 4096 {
+			break
+		}
+		last = live
+		time.Sleep(time.Millisecond)
+	}
 	return int64(m.HeapAlloc)
 }
 
@@ -60,19 +71,28 @@ func TestModelsTellWhatTheyHold(t *testing.T) {
 					make1()
 				}
 				const many = 8
-				var models []*model
-				var said int64
-				before := liveHeap()
-				for range many {
-					m, n := make1()
-					models, said = append(models, m), said+n
+				measure := func() (grown, said int64) {
+					var models []*model
+					before := liveHeap()
+					for range many {
+						m, n := make1()
+						models, said = append(models, m), said+n
+					}
+					grown = liveHeap() - before
+					runtime.KeepAlive(models)
+					return grown / many, said / many
 				}
-				grown := liveHeap() - before
-				runtime.KeepAlive(models)
+				// The rest of the process may allocate or release meanwhile: one of three measurements has to agree.
+				var seen []string
+				for range 3 {
+					grown, said := measure()
+					if ratio := float64(said) / float64(grown); ratio >= 0.75 && ratio <= 1.35 {
+						return
+					}
+					seen = append(seen, fmt.Sprintf("hold %d bytes and say %d", grown, said))
+				}
 				runtime.KeepAlive(b)
-				if ratio := float64(said) / float64(grown); ratio < 0.75 || ratio > 1.35 {
-					t.Errorf("models of %d ops hold %d bytes and say %d, %.2f of that", n, grown/many, said/many, ratio)
-				}
+				t.Errorf("models of %d ops %s", n, strings.Join(seen, "; "))
 			})
 		}
 	}
