@@ -1,18 +1,16 @@
 package native
 
 import (
+	"math"
+
 	"github.com/loris-ml/loris/internal/aten"
 	"github.com/loris-ml/loris/internal/ir"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/native/x64"
 )
 
-// Kernels of nothing but elements of a byte are computed with AVX2 in lanes of a byte, four times as many as otherwise.
-// Integers wrap by themselves then. Bools are masks: lanes that are all ones or zeros, which compare like unsigned
+// Lanes of a byte (packed.go) are four times as many as those of other kernels with AVX2. Integers wrap by themselves then. Bools are masks: lanes that are all ones or zeros, which compare like unsigned
 // integers.
-
-// byteLanes is how many there are in a vector.
-const byteLanes = 32
 
 // byteOp computes an op on lanes of a dtype of one byte.
 type byteOp = func(g *gen, d ir.DType, x []val) val
@@ -70,7 +68,7 @@ func ofSigned(f, other byteOp) byteOp {
 	}
 }
 
-func absByte(g *gen, _ ir.DType, x []val) val { return g.op1(x64.PABSB, byteLanes, x[0]) }
+func absByte(g *gen, _ ir.DType, x []val) val { return g.op1(x64.PABSB, vectorBytes, x[0]) }
 
 func reluByte(g *gen, d ir.DType, x []val) val { return greatestByte(g, d, []val{x[0], g.konst(1, 0)}) }
 
@@ -86,14 +84,11 @@ func signByte(g *gen, d ir.DType, x []val) val {
 	return greatestByte(g, d, []val{least, g.konst(1, 0xff)})
 }
 
-// bytewise reports whether a kernel is computed in lanes of a byte.
-func bytewise(k *loop.Kernel, isa ISA) bool {
-	if isa != AVX2 || k.Axis != loop.None || k.Width > 0 || k.Height > 0 {
-		return false
-	}
+// bytewise reports whether all that a kernel computes has a form in lanes of a byte.
+func bytewise(k *loop.Kernel) bool {
 	one := func(d ir.DType) bool { return d == ir.U8 || d == ir.I8 || d == ir.Bool }
 	for i := range k.Args {
-		if a := &k.Args[i]; !one(a.DType) || a.By > 0 || a.Cols == loop.Free || a.Write && a.Cols != loop.Unit {
+		if !one(k.Args[i].DType) {
 			return false
 		}
 	}
@@ -116,14 +111,14 @@ func bytewise(k *loop.Kernel, isa ISA) bool {
 	return true
 }
 
-func (g *gen) onBytes(op x64.Op, a, b val) val { return g.op2(op, byteLanes, a, b) }
+func (g *gen) onBytes(op x64.Op, a, b val) val { return g.op2(op, vectorBytes, a, b) }
 
 // blendBytes is x where the mask is set, and y elsewhere.
 func (g *gen) blendBytes(m, x, y val) val {
-	return g.add(vop{op: x64.PBLENDVB, len: byteLanes, dst: g.temp(byteLanes), a: y, b: x, c: m})
+	return g.add(vop{op: x64.PBLENDVB, len: vectorBytes, dst: g.temp(vectorBytes), a: y, b: x, c: m})
 }
 
-func (g *gen) notBytes(x val) val { return g.onBytes(x64.PXORD, x, g.konst(1, 0xff)) }
+func (g *gen) notBytes(x val) val { return g.onBytes(x64.PXORD, x, g.konst(g.packed, math.MaxUint64)) }
 
 // setBytes is the mask of lanes that are not 0.
 func (g *gen) setBytes(d ir.DType, x val) val {
@@ -154,7 +149,7 @@ func atLeastByte(g *gen, d ir.DType, x []val) val {
 
 // mulBytes multiplies the even and the odd bytes as words.
 func mulBytes(g *gen, _ ir.DType, x []val) val {
-	const n = byteLanes
+	const n = vectorBytes
 	even := g.onBytes(x64.PANDD, g.onBytes(x64.PMULLW, x[0], x[1]), g.lowBytes())
 	odd := g.onBytes(x64.PMULLW, g.op1i(x64.PSRLW, n, x[0], 8), g.op1i(x64.PSRLW, n, x[1], 8))
 	return g.onBytes(x64.PORD, even, g.op1i(x64.PSLLW, n, odd, 8))
@@ -163,7 +158,7 @@ func mulBytes(g *gen, _ ir.DType, x []val) val {
 // lowBytes has the bits of the even bytes.
 func (g *gen) lowBytes() val {
 	return g.poolVal(poolKey{w: 2, name: "low bytes of words"}, func(b []byte) []byte {
-		for range byteLanes / 2 {
+		for range vectorBytes / 2 {
 			b = append(b, 0xff, 0)
 		}
 		return b
@@ -193,75 +188,10 @@ func (g *gen) byteConstant(in *loop.Instr) val {
 	return g.konst(1, in.Bits&0xff)
 }
 
-// readBytes is read in lanes of a byte.
-func (g *gen) readBytes(arg int) val {
-	a := &g.k.Args[arg]
-	op, from := x64.MOVUPS, g.element(arg)
-	switch {
-	case a.Cols == loop.Fixed:
-		op, from = x64.PBROADCASTB, g.addr(place{arg: arg})
-	case g.tail:
-		slot := g.newSlot()
-		g.moveTail(arg, slot, false)
-		from = g.slot(slot)
-	}
-	v := g.add(vop{op: op, len: byteLanes, dst: g.temp(byteLanes), mem: from})
-	if a.DType == ir.Bool {
-		return g.setBytes(ir.U8, v)
-	}
-	return v
-}
-
-// writeBytes is write in lanes of a byte.
-func (g *gen) writeBytes(arg int, v val) {
-	if g.k.Args[arg].DType == ir.Bool {
-		v = g.onBytes(x64.PANDD, v, g.konst(1, 1))
-	}
-	op, to := x64.MOVUPSst, g.element(arg)
-	switch {
-	case g.tail:
-		slot := g.newSlot()
-		g.add(vop{op: op, len: byteLanes, b: v, mem: g.slot(slot), store: true})
-		g.moveTail(arg, slot, true)
-		return
-	case g.stream && g.streams(arg):
-		op = x64.MOVNTPS
-	}
-	g.add(vop{op: op, len: byteLanes, b: v, mem: to, store: true})
-}
-
-// moveTail copies the bytes of a tail between an operand and a slot, at most eight at a time.
-func (g *gen) moveTail(arg int, slot int32, store bool) {
-	g.scalar(func() {
-		a := g.asm
-		a.Lea(x64.RAX, x64.Mem{Base: g.pointer(arg, x64.RAX), Index: column, Scale: 1})
-		a.MovImm(x64.RDX, 0)
-		a.MovLoad(x64.R8, inSpill(atTail))
-		from, to := x64.Mem{Base: x64.RAX, Index: x64.RDX, Scale: 1}, x64.Mem{Base: spillBase, Index: x64.RDX, Scale: 1, Disp: slot}
-		if store {
-			from, to = to, from
-		}
-		for _, size := range []int{8, 4, 2, 1} {
-			again, next := a.Label(), a.Label()
-			a.Bind(again)
-			a.ArithImm(x64.Cmp, x64.R8, int32(size))
-			a.JumpIf(x64.Less, next)
-			a.LoadSize(x64.RBX, from, size)
-			a.StoreSize(to, x64.RBX, size)
-			a.ArithImm(x64.Add, x64.RDX, int32(size))
-			a.ArithImm(x64.Sub, x64.R8, int32(size))
-			if size == 8 {
-				a.Jump(again)
-			}
-			a.Bind(next)
-		}
-	})
-}
-
 // powersOfTwo returns 2ⁱ for each byte of a table, by the bytes of exponents, and 0 for those that it has not.
 func (g *gen) powersOfTwo(name string, exponents val, table ...byte) val {
 	powers := g.poolVal(poolKey{w: 1, name: name}, func(b []byte) []byte {
-		for range byteLanes / 16 {
+		for range vectorBytes / 16 {
 			b = append(append(b, table...), make([]byte, 16-len(table))...)
 		}
 		return b
@@ -287,7 +217,7 @@ func shiftBytesRight(g *gen, d ir.DType, x []val) val {
 // shiftUnsigned shifts even and odd bytes to the right: the upper bytes of their products with 2⁸⁻ⁿ, which for no shift at
 // all is no byte.
 func (g *gen) shiftUnsigned(x, count val) val {
-	const n = byteLanes
+	const n = vectorBytes
 	upper := g.powersOfTwo("bytes shifted right", count, 0, 128, 64, 32, 16, 8, 4, 2)
 	low := g.lowBytes()
 	even := g.op1i(x64.PSRLW, n, g.onBytes(x64.PMULLW, g.onBytes(x64.PANDD, x, low), g.onBytes(x64.PANDD, upper, low)), 8)

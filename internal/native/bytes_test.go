@@ -21,7 +21,7 @@ func TestBytes(t *testing.T) {
 				continue
 			}
 			k := kernelOf(sp, d, loop.Unit, loop.Unit)
-			if !bytewise(k, AVX2) {
+			if packedSize(k, AVX2) != 1 {
 				t.Errorf("%v of %v does not take them", sp.Op, d)
 			}
 			for _, isa := range Available() {
@@ -29,7 +29,7 @@ func TestBytes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				cols := 256 + ran%byteLanes
+				cols := 256 + ran%vectorBytes
 				compareRun(t, k, c, looptest.NewGrid(rand.New(rand.NewPCG(1, 2)), k, 256, cols, c.SpillBytes(), pairsOfBytes(cols)), 0)
 			}
 			ran++

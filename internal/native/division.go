@@ -47,17 +47,22 @@ func divisions() map[ir.Op]emitters {
 	}
 }
 
-// truncDivide32 is x/y without its fraction. Below 2²⁴ the quotient of f32s is the right integer, or rounded to the one
-// above it, of which the remainder has the other sign. Larger ones are rare; their vectors are divided in f64.
+// truncDivide32 is x/y without its fraction. Below 2²⁴ the quotient q of f32s is the right integer, or rounded to the one
+// above it. Larger ones are integers, h from the middle to the next below: the fraction made a difference where the
+// quotient is above that middle by less than 1, which without it rounds to the even one of both. q is too large by
+// less than h then, and by more than h-1, of which the remainder tells; below 2²⁴ by more than 0. A middle is in f32s'
+// reach of 2⁻⁴⁹ of a quotient, so that none is that near where h-1 has no bits of its own.
 func (g *gen) truncDivide32(x, y val) val {
 	const w = 4
+	n := g.vl(w)
 	q := g.div(w, x, y)
 	whole := g.trunc(w, q)
-	rest := g.subMul(w, x, whole, y)
-	above := g.cmpF(w, cmpLT, g.op2(x64.PXORD, g.vl(w), rest, g.sign(w, x)), g.konst(w, 0))
-	less := g.blend(w, above, g.subF(w, whole, g.signedAs(w, g.num(w, 1), q)), whole)
-	large := g.cmpF(w, cmpGE, g.abs(w, q), g.num(w, 0x1p24))
-	return g.largeOf(large, x, y, g.signedAs(w, less, q), 1)
+	power := g.op2(x64.PANDD, n, q, g.konst(w, 0x7f800000))
+	half := g.op2(x64.MAXPS, n, g.mulF(w, power, g.num(w, 0x1p-24)), g.num(w, 1))
+	rest := g.op2(x64.PXORD, n, g.subMul(w, x, whole, y), g.sign(w, x))
+	above := g.cmpF(w, cmpLT, g.mulAdd(w, g.subF(w, half, g.num(w, 1)), g.abs(w, y), rest), g.konst(w, 0))
+	less := g.blend(w, above, g.subF(w, whole, g.signedAs(w, half, q)), whole)
+	return g.signedAs(w, less, q)
 }
 
 // opposite returns where a remainder is not 0 and has another sign than y.

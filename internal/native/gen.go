@@ -89,12 +89,12 @@ type place struct {
 
 // gen is the state of one compilation.
 type gen struct {
-	isa   ISA
-	k     *loop.Kernel
-	asm   assembler
-	lanes int
-	wide  bool // there are elements of 64 bits
-	bytes bool // lanes are bytes
+	isa    ISA
+	k      *loop.Kernel
+	asm    assembler
+	lanes  int
+	wide   bool // there are elements of 64 bits
+	packed int  // bytes of lanes that are as wide as what is stored, else 0
 
 	room    *room // has the memory of ops and vals
 	lowered int   // operations in all regions

@@ -190,7 +190,7 @@ func (g *gen) maskFirst() {
 
 // startTail lowers what the operations of a tail need. Lines along columns have the mask of AVX-512 already.
 func (g *gen) startTail() {
-	if g.bytes {
+	if g.packed > 0 {
 		return
 	}
 	if g.evex() {

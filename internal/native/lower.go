@@ -23,8 +23,9 @@ type emitters struct {
 	f func(g *gen, w int, x []val) val
 	i func(g *gen, w int, x []val) val
 	b func(g *gen, x []val) val
-	// bytes is for lanes of a byte (bytes.go).
-	bytes byteOp
+	// bytes is for lanes of a byte (bytes.go); words is for i16 and halves for the bits of 16-bit floats in lanes of a
+	// word (words.go).
+	bytes, words, halves byteOp
 	// wrap says that integers of less than 32 bits must be wrapped.
 	wrap bool
 	// predicate says that the result is a mask, and so needs no wrapping.
@@ -53,8 +54,8 @@ func (g *gen) homeUnit() int {
 }
 
 func (g *gen) constant(in *loop.Instr) val {
-	if g.bytes {
-		return g.byteConstant(in)
+	if g.packed > 0 {
+		return g.packedConstant(in)
 	}
 	switch in.DType {
 	case ir.Bool:
@@ -86,7 +87,7 @@ func (g *gen) lower(v loop.Value) {
 		g.values[v] = g.apply(v, in)
 		g.vals[g.values[v]].half = g.ofBF16[v]
 	case loop.Round:
-		if g.late[v] {
+		if g.late[v] || g.packed > 0 {
 			g.values[v] = g.value(in.In[0])
 			break
 		}
@@ -102,8 +103,8 @@ func (g *gen) apply(v loop.Value, in *loop.Instr) val {
 		x[i] = g.value(o)
 	}
 	d := g.k.Instrs[in.In[in.N-1]].Result()
-	if g.bytes {
-		return g.applyBytes(in, d, x[:in.N])
+	if g.packed > 0 {
+		return g.applyPacked(in, d, x[:in.N])
 	}
 	if in.Op == aten.Cast {
 		if g.doubled.has(in.In[0]) {

@@ -126,8 +126,8 @@ func (g *gen) element(arg int) addr {
 
 // read loads an operand.
 func (g *gen) read(arg int) val {
-	if g.bytes {
-		return g.readBytes(arg)
+	if g.packed > 0 {
+		return g.readPacked(arg)
 	}
 	if g.keepsRows(arg) {
 		return g.readOnce(arg)
@@ -329,8 +329,8 @@ func (g *gen) lanesOf(name string, w int, lanes ...int) val {
 
 // write stores v to an operand.
 func (g *gen) write(arg int, v val) {
-	if g.bytes {
-		g.writeBytes(arg, v)
+	if g.packed > 0 {
+		g.writePacked(arg, v)
 		return
 	}
 	d := g.k.Args[arg].DType

@@ -298,7 +298,7 @@ func newGen(k *loop.Kernel, isa ISA) *gen {
 	g.newVal(vinfo{}) // none
 	g.initRegs()
 	g.lanes = lanesOf(k, isa)
-	g.bytes = g.lanes == byteLanes
+	g.packed = packedSize(k, isa)
 	if isa == AVX512 {
 		g.tails[0] = g.newVal(vinfo{kind: home, mask: true, len: 2})
 		g.vals[g.tails[0]].pin = tailMask

@@ -4,19 +4,15 @@ import "github.com/loris-ml/loris/internal/native/x64"
 
 // largeRests replaces the rests of the lanes of a mask, of f32s, by r less a multiple of b, between -b and b. A quotient
 // of two f32s is below 2²⁷⁷, and each step leaves a rest that is exact and smaller by 2⁵² at least: b has 24 bits.
-func (g *gen) largeRests(large, r, b, rest val) val { return g.largeOf(large, r, b, rest, 6) }
-
-// largeOf replaces the lanes of a mask, of f32s, by what so many steps of remainders in f64 leave of r and b; after
-// a single one, by its quotient.
-func (g *gen) largeOf(large, r, b, other val, steps int) val {
+func (g *gen) largeRests(large, r, b, rest val) val {
 	n := g.vl(4)
 	s := restSlots{g.newSlot(), g.newSlot(), g.newSlot(), g.newSlot(), [3]int32{g.newSlot(), g.newSlot(), g.newSlot()}}
 	g.add(vop{op: x64.MOVUPSst, len: n, b: r, mem: g.slot(s.r), store: true})
 	g.add(vop{op: x64.MOVUPSst, len: n, b: b, mem: g.slot(s.b), store: true})
 	g.storeMask(large, n, g.slot(s.mask))
-	g.scalar(func() { g.reduceLarge(int(n), s, steps) })
+	g.scalar(func() { g.reduceLarge(int(n), s) })
 	// Where no lane is large the slot has something else, of which no lane is taken.
-	return g.blend(4, large, g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: g.slot(s.out)}), other)
+	return g.blend(4, large, g.add(vop{op: x64.MOVUPS, len: n, dst: g.temp(n), mem: g.slot(s.out)}), rest)
 }
 
 // restSlots is where remainders of f32s are computed in f64.
@@ -26,7 +22,7 @@ type restSlots struct {
 }
 
 // reduceLarge emits a jump where the mask is empty, and before it the steps in f64 of all lanes of a vector of n bytes.
-func (g *gen) reduceLarge(n int, s restSlots, steps int) {
+func (g *gen) reduceLarge(n int, s restSlots) {
 	a := g.asm
 	end := a.Label()
 	g.unlessAny(s.mask, n, end)
@@ -51,16 +47,12 @@ func (g *gen) reduceLarge(n int, s restSlots, steps int) {
 		mem(x64.MOVUPS, long/2, b, inSpill(s.b+at))
 		reg(x64.CVTPS2PD, r, x64.NoReg, r, 0)
 		reg(x64.CVTPS2PD, b, x64.NoReg, b, 0)
-		for range steps {
+		for range 6 {
 			reg(x64.DIVPD, q, r, b, 0)
 			reg(x64.ROUNDPD, q, x64.NoReg, q, 11)
 			reg(x64.FNMADD231PD, r, q, b, 0)
 		}
-		result := r
-		if steps == 1 {
-			result = q
-		}
-		reg(x64.CVTPD2PS, r, x64.NoReg, result, 0)
+		reg(x64.CVTPD2PS, r, x64.NoReg, r, 0)
 		mem(x64.MOVUPSst, long/2, r, inSpill(s.out+at))
 	}
 	for i, at := range s.keep {

@@ -29,8 +29,8 @@ func wideIn(k *loop.Kernel, isa ISA) (wide bool) {
 
 // lanesOf returns how many elements a vector of a level has in a kernel.
 func lanesOf(k *loop.Kernel, isa ISA) int {
-	if bytewise(k, isa) {
-		return byteLanes
+	if size := packedSize(k, isa); size > 0 {
+		return vectorBytes / size
 	}
 	lanes := 8
 	if isa == AVX512 {

@@ -27,15 +27,16 @@ func same(g *gen, w int, x []val) val { return x[0] }
 func rounding(mode byte) emitters {
 	return emitters{f: func(g *gen, w int, x []val) val {
 		return g.op1i(by(w, x64.ROUNDPS, x64.ROUNDPD), g.vl(w), x[0], mode)
-	}, i: same, bytes: sameByte}
+	}, i: same, bytes: sameByte, words: sameByte}
 }
 
-func compare(f, i byte, b maskOp, bytes byteOp) emitters {
+func compare(f, i byte, b maskOp, bytes, words byteOp) emitters {
 	return emitters{
 		f:         func(g *gen, w int, x []val) val { return g.cmpF(w, f, x[0], x[1]) },
 		i:         func(g *gen, w int, x []val) val { return g.cmpI(w, i, x[0], x[1]) },
 		b:         b,
 		bytes:     bytes,
+		words:     words,
 		predicate: true,
 	}
 }
@@ -77,12 +78,13 @@ func init() {
 	greater := func(g *gen, x []val) val { return g.andNot(x[0], x[1]) }
 	keep := func(g *gen, x []val) val { return x[0] }
 	table = map[ir.Op]emitters{
-		aten.Add:        {f: two(x64.ADDPS, x64.ADDPD), i: two(x64.PADDD, x64.PADDQ), b: or, bytes: unlessBools(inBytes(x64.PADDB), inBytes(x64.PORD)), wrap: true},
-		aten.Sub:        {f: two(x64.SUBPS, x64.SUBPD), i: two(x64.PSUBD, x64.PSUBQ), bytes: inBytes(x64.PSUBB), wrap: true},
-		aten.Mul:        {f: two(x64.MULPS, x64.MULPD), i: mulInt, b: and, bytes: unlessBools(mulBytes, inBytes(x64.PANDD)), wrap: true},
+		aten.Add: {f: two(x64.ADDPS, x64.ADDPD), i: two(x64.PADDD, x64.PADDQ), b: or,
+			bytes: unlessBools(inBytes(x64.PADDB), inBytes(x64.PORD)), words: inBytes(x64.PADDW), wrap: true},
+		aten.Sub:        {f: two(x64.SUBPS, x64.SUBPD), i: two(x64.PSUBD, x64.PSUBQ), bytes: inBytes(x64.PSUBB), words: inBytes(x64.PSUBW), wrap: true},
+		aten.Mul:        {f: two(x64.MULPS, x64.MULPD), i: mulInt, b: and, bytes: unlessBools(mulBytes, inBytes(x64.PANDD)), words: inBytes(x64.PMULLW), wrap: true},
 		aten.Div:        {f: two(x64.DIVPS, x64.DIVPD)},
-		aten.Maximum:    {f: extremum(x64.MAXPS, x64.MAXPD), i: maxInt, b: or, bytes: greatestByte},
-		aten.Minimum:    {f: extremum(x64.MINPS, x64.MINPD), i: minInt, b: and, bytes: leastByte},
+		aten.Maximum:    {f: extremum(x64.MAXPS, x64.MAXPD), i: maxInt, b: or, bytes: greatestByte, words: inBytes(x64.PMAXSW)},
+		aten.Minimum:    {f: extremum(x64.MINPS, x64.MINPD), i: minInt, b: and, bytes: leastByte, words: inBytes(x64.PMINSW)},
 		aten.Sqrt:       {f: sqrt},
 		aten.Reciprocal: {f: func(g *gen, w int, x []val) val { return g.div(w, g.num(w, 1), x[0]) }},
 		aten.Rsqrt:      {f: rsqrt},
@@ -91,19 +93,21 @@ func init() {
 		},
 			i: func(g *gen, w int, x []val) val {
 				return g.op2(by(w, x64.PSUBD, x64.PSUBQ), g.vl(w), g.konst(w, 0), x[0])
-			}, bytes: negByte, wrap: true},
-		aten.Abs:  {f: func(g *gen, w int, x []val) val { return g.abs(w, x[0]) }, i: absInt, bytes: ofSigned(absByte, sameByte), wrap: true},
-		aten.Sign: {f: signFloat, i: signInt, b: keep, bytes: unlessBools(signByte, sameByte)},
+			}, bytes: negByte, words: withWord(swapped(inBytes(x64.PSUBW)), 0), halves: withWord(inBytes(x64.PXORD), wordSign), wrap: true},
+		aten.Abs: {f: func(g *gen, w int, x []val) val { return g.abs(w, x[0]) }, i: absInt,
+			bytes: ofSigned(absByte, sameByte), words: absWord, halves: withWord(inBytes(x64.PANDD), wordSign-1), wrap: true},
+		aten.Sign: {f: signFloat, i: signInt, b: keep, bytes: unlessBools(signByte, sameByte), words: signWord},
 		aten.Relu: {f: func(g *gen, w int, x []val) val {
 			return g.op2(by(w, x64.MAXPS, x64.MAXPD), g.vl(w), g.konst(w, 0), x[0])
-		}, i: reluInt, bytes: ofSigned(reluByte, sameByte)},
+		}, i: reluInt, bytes: ofSigned(reluByte, sameByte), words: withWord(inBytes(x64.PMAXSW), 0)},
 		aten.Floor: rounding(9), aten.Ceil: rounding(10), aten.Round: rounding(8), aten.Trunc: rounding(11),
 
-		aten.Eq: compare(cmpEQ, intEQ, func(g *gen, x []val) val { return g.not(g.xor(x[0], x[1])) }, inBytes(x64.PCMPEQB)),
-		aten.Ne: compare(cmpNE, intNE, xor, notOf(inBytes(x64.PCMPEQB))),
-		aten.Lt: compare(cmpLT, intLT, less, notOf(atLeastByte)), aten.Gt: compare(cmpGT, intGT, greater, swapped(notOf(atLeastByte))),
-		aten.Le: compare(cmpLE, intLE, func(g *gen, x []val) val { return g.or(x[1], g.not(x[0])) }, swapped(atLeastByte)),
-		aten.Ge: compare(cmpGE, intGE, func(g *gen, x []val) val { return g.or(x[0], g.not(x[1])) }, atLeastByte),
+		aten.Eq: compare(cmpEQ, intEQ, func(g *gen, x []val) val { return g.not(g.xor(x[0], x[1])) }, inBytes(x64.PCMPEQB), inBytes(x64.PCMPEQW)),
+		aten.Ne: compare(cmpNE, intNE, xor, notOf(inBytes(x64.PCMPEQB)), notOf(inBytes(x64.PCMPEQW))),
+		aten.Lt: compare(cmpLT, intLT, less, notOf(atLeastByte), swapped(inBytes(x64.PCMPGTW))),
+		aten.Gt: compare(cmpGT, intGT, greater, swapped(notOf(atLeastByte)), inBytes(x64.PCMPGTW)),
+		aten.Le: compare(cmpLE, intLE, func(g *gen, x []val) val { return g.or(x[1], g.not(x[0])) }, swapped(atLeastByte), notOf(inBytes(x64.PCMPGTW))),
+		aten.Ge: compare(cmpGE, intGE, func(g *gen, x []val) val { return g.or(x[0], g.not(x[1])) }, atLeastByte, notOf(swapped(inBytes(x64.PCMPGTW)))),
 
 		aten.LogicalAnd: logical((*gen).and, setBoth(x64.PANDD)), aten.LogicalOr: logical((*gen).or, anySetByte),
 		aten.LogicalXor: logical((*gen).xor, setBoth(x64.PXORD)),
@@ -111,11 +115,12 @@ func init() {
 			f: func(g *gen, w int, x []val) val { return g.cmpF(w, cmpEQ, x[0], g.konst(w, 0)) },
 			i: func(g *gen, w int, x []val) val { return g.cmpI(w, intEQ, x[0], g.konst(w, 0)) }, b: notB, bytes: noneSetByte, predicate: true,
 		},
-		aten.BitwiseAnd: {i: two(x64.PANDD, x64.PANDQ), b: and, bytes: inBytes(x64.PANDD)}, aten.BitwiseOr: {i: two(x64.PORD, x64.PORQ), b: or, bytes: inBytes(x64.PORD)},
-		aten.BitwiseXor: {i: two(x64.PXORD, x64.PXORQ), b: xor, bytes: inBytes(x64.PXORD)},
+		aten.BitwiseAnd: {i: two(x64.PANDD, x64.PANDQ), b: and, bytes: inBytes(x64.PANDD), words: inBytes(x64.PANDD)},
+		aten.BitwiseOr:  {i: two(x64.PORD, x64.PORQ), b: or, bytes: inBytes(x64.PORD), words: inBytes(x64.PORD)},
+		aten.BitwiseXor: {i: two(x64.PXORD, x64.PXORQ), b: xor, bytes: inBytes(x64.PXORD), words: inBytes(x64.PXORD)},
 		aten.BitwiseNot: {i: func(g *gen, w int, x []val) val {
 			return g.op2(by(w, x64.PXORD, x64.PXORQ), g.vl(w), x[0], g.konst(w, math.MaxUint64))
-		}, b: notB, bytes: invertByte, wrap: true},
+		}, b: notB, bytes: invertByte, words: invertByte, wrap: true},
 		aten.BitwiseLeftShift:  {i: shiftLeft, bytes: shiftBytesLeft, wrap: true},
 		aten.Gcd:               {i: gcdInt, wrap: true},
 		aten.BitwiseRightShift: {i: shiftRight, bytes: shiftBytesRight},
@@ -123,7 +128,7 @@ func init() {
 		aten.Signbit: {
 			f: func(g *gen, w int, x []val) val { return g.cmpI(w, intLT, x[0], g.konst(w, 0)) },
 			i: func(g *gen, w int, x []val) val { return g.cmpI(w, intLT, x[0], g.konst(w, 0)) },
-			b: func(g *gen, _ []val) val { return g.constMask(false) }, bytes: ofSigned(negativeByte, neverByte), predicate: true,
+			b: func(g *gen, _ []val) val { return g.constMask(false) }, bytes: ofSigned(negativeByte, neverByte), words: negativeWord, halves: negativeWord, predicate: true,
 		},
 		aten.IsNaN: classify(func(g *gen, w int, x []val) val { return g.cmpF(w, cmpUNORD, x[0], x[0]) }, false),
 		aten.IsInf: classify(func(g *gen, w int, x []val) val { return g.cmpF(w, cmpEQ, g.abs(w, x[0]), g.num(w, math.Inf(1))) }, false),

@@ -99,17 +99,24 @@ const (
 	PADDD
 	PADDQ
 	PADDB
+	PADDW
 	PSUBB
+	PSUBW
 	PMULLW
 	PSRLW
 	PSLLW
 	PMINUB
 	PMAXUB
 	PMINSB
+	PMINSW
 	PMAXSB
+	PMAXSW
 	PABSB
+	PABSW
 	PCMPEQB
+	PCMPEQW
 	PCMPGTB
+	PCMPGTW
 	PBLENDVB
 	PSUBD
 	PSUBQ
@@ -257,10 +264,14 @@ var ops = [numOps]enc{
 
 	PADDD: {"paddd", 1, 1, 0xfe, 0, 0, 4, 0, 0}, PADDQ: {"paddq", 1, 1, 0xd4, 0, 1, 8, 0, 0},
 	PADDB: {"paddb", 1, 1, 0xfc, 0, 0, 0, 0, onlyVEX}, PSUBB: {"psubb", 1, 1, 0xf8, 0, 0, 0, 0, onlyVEX},
+	PADDW: {"paddw", 1, 1, 0xfd, 0, 0, 0, 0, onlyVEX}, PSUBW: {"psubw", 1, 1, 0xf9, 0, 0, 0, 0, onlyVEX},
 	PMULLW: {"pmullw", 1, 1, 0xd5, 0, 0, 0, 0, onlyVEX},
 	PSRLW:  {"psrlw", 1, 1, 0x71, 0, 0, 0, 8 + 2, onlyVEX | hasImm | noMem}, PSLLW: {"psllw", 1, 1, 0x71, 0, 0, 0, 8 + 6, onlyVEX | hasImm | noMem},
 	PMINUB: {"pminub", 1, 1, 0xda, 0, 0, 0, 0, onlyVEX}, PMAXUB: {"pmaxub", 1, 1, 0xde, 0, 0, 0, 0, onlyVEX},
 	PMINSB: {"pminsb", 1, 2, 0x38, 0, 0, 0, 0, onlyVEX}, PMAXSB: {"pmaxsb", 1, 2, 0x3c, 0, 0, 0, 0, onlyVEX},
+	PMINSW: {"pminsw", 1, 1, 0xea, 0, 0, 0, 0, onlyVEX}, PMAXSW: {"pmaxsw", 1, 1, 0xee, 0, 0, 0, 0, onlyVEX},
+	PABSW:   {"pabsw", 1, 2, 0x1d, 0, 0, 0, 0, onlyVEX},
+	PCMPEQW: {"pcmpeqw", 1, 1, 0x75, 0, 0, 0, 0, onlyVEX}, PCMPGTW: {"pcmpgtw", 1, 1, 0x65, 0, 0, 0, 0, onlyVEX},
 	PABSB:   {"pabsb", 1, 2, 0x1c, 0, 0, 0, 0, onlyVEX},
 	PCMPEQB: {"pcmpeqb", 1, 1, 0x74, 0, 0, 0, 0, onlyVEX}, PCMPGTB: {"pcmpgtb", 1, 1, 0x64, 0, 0, 0, 0, onlyVEX},
 	PBLENDVB: {"pblendvb", 1, 3, 0x4c, 0, 0, 0, 0, onlyVEX | hasImm},
