@@ -249,11 +249,16 @@ type cone struct {
 	saved  float64 // bytes for each element
 	nanos  float64 // that computing again takes for each element
 	read   float64 // bytes of what is in memory in any case
+	visits int     // that are left; then all is kept
 }
+
+// visitsPerValue bounds the walk that finds what a value is computed from: it comes again to what it has given up to
+// compute again, twice as often with each step of a bisection, and more than a few ops cost more than they save.
+const visitsPerValue = 128
 
 // cone finds out how values are computed again.
 func (r *remat) cone(values []ID) *cone {
-	c := &cone{r: r, at: int32(len(r.p.Instrs)), values: values, from: map[ID]choice{}}
+	c := &cone{r: r, at: int32(len(r.p.Instrs)), values: values, from: map[ID]choice{}, visits: visitsPerValue * len(values)}
 	for _, id := range values {
 		first, _ := r.late(id)
 		c.at = min(c.at, first)
@@ -290,10 +295,11 @@ func (c *cone) visit(id ID) float64 {
 	case !wanted && r.last[id] >= c.at || d >= 0 && r.p.Instrs[d].Op == aten.Full:
 		c.choose(id, available)
 		return 0
-	case d < 0 || !repeatable(&r.p.Instrs[d]):
+	case d < 0 || !repeatable(&r.p.Instrs[d]) || c.visits == 0:
 		c.choose(id, kept)
 		return own
 	}
+	c.visits--
 	before := len(c.order)
 	c.choose(id, repeated)
 	need := 0.0
