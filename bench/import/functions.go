@@ -86,7 +86,11 @@ func startFunctionPeers(ctx context.Context, s settings, folder string) (peers [
 		modes = append(modes, "compile")
 	}
 	for _, mode := range modes {
-		p, err := process.Start(ctx, mode, []string{s.python, script, mode, strconv.Itoa(s.threads), file}, process.Environment(s.threads, s.keepPages))
+		line := []string{s.python, script, mode, strconv.Itoa(s.threads), file}
+		if s.gradients {
+			line = append(line, "gradients")
+		}
+		p, err := process.Start(ctx, mode, line, process.Environment(s.threads, s.keepPages))
 		if err != nil {
 			return peers, err
 		}
@@ -172,7 +176,12 @@ func reportFunctions(w io.Writer, version string, s settings, all []timing) erro
 	fmt.Fprintln(tw, "ratio\tcompiled\trecorded\teager\tcompile\tfunction\toff by")
 	var wrong error
 	var ratios []float64
+	none := 0
 	for _, t := range all {
+		if errors.Is(t.why, process.ErrNone) {
+			none++
+			continue
+		}
 		if t.why != nil {
 			wrong = errors.Join(wrong, fmt.Errorf("%s: %w", t.name, t.why))
 			continue
@@ -197,6 +206,9 @@ func reportFunctions(w io.Writer, version string, s settings, all []timing) erro
 			return count
 		}
 		fmt.Fprintf(w, "%d functions, median %.2f, above 1.1 %d, above 1.5 %d\n", n, ratios[n/2], above(1.1), above(1.5))
+	}
+	if none > 0 {
+		fmt.Fprintf(w, "%d have no gradient\n", none)
 	}
 	return wrong
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loris-ml/loris/bench/internal/process"
 	"github.com/loris-ml/loris/internal/ir"
 )
 
@@ -24,6 +25,10 @@ func TestOutputsAreHeldAgainstTheFile(t *testing.T) {
 	if off, err := e.off([][]byte{f32s(1, -4, 3)}); off != 0.25 || err != nil {
 		t.Error(off, err)
 	}
+	nan := &example{out: []stored{{ir.MakeShape(ir.F32, 3), f32s(float32(math.NaN()), -4, 2)}}}
+	if off, err := nan.off([][]byte{f32s(float32(math.NaN()), -4, 3)}); off != 0.25 || err != nil {
+		t.Error("beside NaN", off, err)
+	}
 	for _, outs := range [][][]byte{{f32s(1, -4)}, {}, {f32s(1, -4, 2), f32s(1)}} {
 		if _, err := e.off(outs); err == nil {
 			t.Errorf("%d outputs are taken", len(outs))
@@ -37,7 +42,7 @@ func TestOutputsAreHeldAgainstTheFile(t *testing.T) {
 func TestParse(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"--threads", "0", "m"}, {"--rounds", "0", "m"}, {"--functions", "f.py"}, {"--functions", "f.py", "--python", "p", "m"},
-		{"--functions", "f.py", "--python", "p", "--cpu"}, {"--functions", "f.py", "--python", "p", "--only", "("},
+		{"--functions", "f.py", "--python", "p", "--cpu"}, {"--functions", "f.py", "--python", "p", "--only", "("}, {"--gradients", "m"},
 	} {
 		if _, err := parse(args); err == nil {
 			t.Errorf("%q is taken", args)
@@ -49,7 +54,7 @@ func TestFunctionsByRatio(t *testing.T) {
 	var b strings.Builder
 	err := reportFunctions(&b, "2", settings{}, []timing{
 		{name: "fast", compiled: 1, eager: 4, compile: 2}, {name: "slow", compiled: 6, eager: 3}, {name: "none", why: errors.New("refused")},
-		{name: "apart", compiled: 1, eager: 1, off: 1},
+		{name: "apart", compiled: 1, eager: 1, off: 1}, {name: "rounded", why: process.ErrNone},
 	})
 	var order []string
 	for line := range strings.Lines(b.String()) {
@@ -61,6 +66,9 @@ func TestFunctionsByRatio(t *testing.T) {
 		t.Errorf("%q, want %q", order, want)
 	}
 	if !strings.Contains(b.String(), "3 functions, median 1.00, above 1.1 1, above 1.5 1") {
+		t.Error(b.String())
+	}
+	if !strings.Contains(b.String(), "1 have no gradient") {
 		t.Error(b.String())
 	}
 	if s := fmt.Sprint(err); !strings.Contains(s, "none: refused") || !strings.Contains(s, "apart: results are off by 1 ") {

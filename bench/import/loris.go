@@ -27,8 +27,9 @@ type stored struct {
 	data  []byte
 }
 
-// example is what a model is run on, and what PyTorch makes of it.
-type example struct{ in, out []stored }
+// example is what a model is run on, and what PyTorch makes of it. Cotangents are of the results that are floats; with
+// some, out has the gradients of the inputs that are floats behind the results.
+type example struct{ in, cotangents, out []stored }
 
 func readExample(path string) (*example, error) {
 	f, err := safetensors.Open(path)
@@ -37,7 +38,7 @@ func readExample(path string) (*example, error) {
 	}
 	defer f.Close()
 	e := &example{}
-	for prefix, all := range map[string]*[]stored{"in": &e.in, "out": &e.out} {
+	for prefix, all := range map[string]*[]stored{"in": &e.in, "cotangent": &e.cotangents, "out": &e.out} {
 		for {
 			shape, data, err := tensorfile.Read(f, prefix+strconv.Itoa(len(*all)))
 			if errors.Is(err, safetensors.ErrNotFound) {
@@ -65,7 +66,7 @@ func (e *example) off(outs [][]byte) (float64, error) {
 		largest, d := 0.0, 0.0
 		for k := range want.shape.Numel() {
 			a, b := elements.Number(want.shape.DType(), outs[i], k), elements.Number(want.shape.DType(), want.data, k)
-			if !math.IsInf(b, 0) {
+			if !math.IsInf(b, 0) && !math.IsNaN(b) {
 				largest = max(largest, math.Abs(b))
 			}
 			if a != b && !(math.IsNaN(a) && math.IsNaN(b)) {
@@ -171,16 +172,29 @@ func openModel(ctx context.Context, s settings, e *example, name string, compile
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), x.close())
 	}
 	x.load = time.Since(begin)
-	in := make([]*loris.Tensor, len(e.in))
-	for i, t := range e.in {
-		in[i] = session.With().FromBytes(t.data, t.shape)
+	in := make([]*loris.Tensor, 0, len(e.in)+len(e.cotangents))
+	for _, t := range slices.Concat(e.in, e.cotangents) {
+		in = append(in, session.With().FromBytes(t.data, t.shape))
 	}
-	call := m.Call
+	forward, call := m.Forward, m.Call
+	if len(e.cotangents) > 0 {
+		forward = withGradients(m.Forward, len(e.in))
+		call = func(_ context.Context, in ...*loris.Tensor) ([]*loris.Tensor, error) { return forward(in...), nil }
+	}
 	if compiled {
-		call = loris.Compile(m.Forward).Call
+		call = loris.Compile(forward).Call
 	}
-	once := func(ctx context.Context) ([]*loris.Tensor, error) {
-		outs, err := call(ctx, in...)
+	once := func(ctx context.Context) (outs []*loris.Tensor, err error) {
+		defer func() {
+			switch r := recover().(type) {
+			case nil:
+			case *loris.OpError:
+				outs, err = nil, r
+			default:
+				panic(r)
+			}
+		}()
+		outs, err = call(ctx, in...)
 		if err != nil {
 			return nil, err
 		}
@@ -211,4 +225,25 @@ func openModel(ctx context.Context, s settings, e *example, name string, compile
 		return err
 	})
 	return x, err
+}
+
+// withGradients returns a function whose results are those of f on its first n inputs and the gradients of these that are
+// floats; the other inputs are the cotangents.
+func withGradients(f func(...*loris.Tensor) []*loris.Tensor, n int) func(...*loris.Tensor) []*loris.Tensor {
+	return func(in ...*loris.Tensor) []*loris.Tensor {
+		outs := f(in[:n]...)
+		var of []*loris.Tensor
+		for _, o := range outs {
+			if o.DType().IsFloat() {
+				of = append(of, o)
+			}
+		}
+		var wrt []any
+		for _, x := range in[:n] {
+			if x.DType().IsFloat() {
+				wrt = append(wrt, x)
+			}
+		}
+		return append(outs, loris.GradOf(of, in[n:], wrt...)...)
+	}
 }

@@ -18,6 +18,9 @@
 // with --compile beside torch.compile:
 //
 //	go run ./bench/import --python .venv/bin/python --functions bench/import/functions.py --compile
+//
+// With --gradients a run of a function takes the gradients of its inputs as well, of the products of its results with
+// numbers that are drawn once.
 package main
 
 import (
@@ -55,6 +58,7 @@ type settings struct {
 	functions string         // file; "" times models
 	only      *regexp.Regexp // names of functions
 	compile   bool
+	gradients bool
 	keepPages bool
 }
 
@@ -73,6 +77,7 @@ func parse(args []string) (s settings, err error) {
 		return err
 	})
 	f.BoolVar(&s.compile, "compile", false, "run functions with torch.compile, too")
+	f.BoolVar(&s.gradients, "gradients", false, "let functions take the gradients of their inputs, too")
 	f.BoolVar(&s.keepPages, "keep-pages", false, "tell PyTorch's malloc to keep its pages where it runs functions")
 	if err := f.Parse(args); err != nil {
 		return s, err
@@ -83,6 +88,9 @@ func parse(args []string) (s settings, err error) {
 			return s, errors.New("functions take --python, and neither models nor --load nor --cpu")
 		}
 		return s, nil
+	}
+	if s.gradients {
+		return s, errors.New("--gradients are of --functions")
 	}
 	if len(s.bases) == 0 || s.threads < 1 || s.rounds < 1 {
 		return s, errors.New("give the models, such as models/resnet18, and positive --threads and --rounds")
