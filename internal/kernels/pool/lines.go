@@ -25,16 +25,26 @@ func (m *Max[T]) inLines() bool {
 	return m.XLayout.Spatial[2] == 1 && m.ValuesLayout.Spatial[2] == 1 && (m.Indices == nil || m.IndicesLayout.Spatial[2] == 1)
 }
 
+// inRows says that windows of several rows are taken row by row, as those of inLines: with indices, where planes that
+// are neither boxes nor adjoin are too few to be transposed.
+func (m *Max[T]) inRows() bool {
+	if m.Indices == nil || m.Windows[2] != nil || m.Out[2] < lineOutputs || m.inBoxes() {
+		return false
+	}
+	dense := m.XLayout.Spatial[2] == 1 && m.ValuesLayout.Spatial[2] == 1 && m.IndicesLayout.Spatial[2] == 1
+	return dense && m.N*m.C > 0 && (m.XLayout.Channel != 1 || m.C == 1) && !m.transposes(m.block(0))
+}
+
 // lines computes rows of outputs lo..hi-1, those of one plane after the other.
 func (m *Max[T]) lines(r *maxRow[T], lo, hi int) {
 	for i := lo; i < hi; i++ {
 		plane, o := i/(m.Out[0]*m.Out[1]), [3]int{i / m.Out[1] % m.Out[0], i % m.Out[1], 0}
 		n, c := plane/m.C, plane%m.C
-		i0, i1 := m.window(0, o[0]).from, m.window(1, o[1]).from
-		x := m.X[offset(&m.XLayout, n, [3]int{i0, i1, 0})+c*m.XLayout.Channel:][:m.In[2]]
+		w0, w1 := m.window(0, o[0]), m.window(1, o[1])
+		x := m.X[offset(&m.XLayout, n, [3]int{})+c*m.XLayout.Channel:]
 		best := m.Values[offset(&m.ValuesLayout, n, o)+c*m.ValuesLayout.Channel:][:m.Out[2]]
 		if m.Indices == nil {
-			m.line(r, best, nil, x, 0)
+			m.line(r, best, nil, x[w0.from*m.XLayout.Spatial[0]+w1.from*m.XLayout.Spatial[1]:][:m.In[2]], 0)
 			continue
 		}
 		m.fill(best)
@@ -42,7 +52,11 @@ func (m *Max[T]) lines(r *maxRow[T], lo, hi int) {
 		for j := range r.at {
 			r.at[j] = -1
 		}
-		m.line(r, best, r.at, x, int32((i0*m.In[1]+i1)*m.In[2]))
+		for i0 := w0.from; i0 < w0.to; i0 += w0.step {
+			for i1 := w1.from; i1 < w1.to; i1 += w1.step {
+				m.line(r, best, r.at, x[i0*m.XLayout.Spatial[0]+i1*m.XLayout.Spatial[1]:][:m.In[2]], int32((i0*m.In[1]+i1)*m.In[2]))
+			}
+		}
 		widen(m.Indices[offset(&m.IndicesLayout, n, o)+c*m.IndicesLayout.Channel:][:m.Out[2]], r.at)
 	}
 }

@@ -65,7 +65,7 @@ func (m *Max[T]) Units() int {
 		b := m.box()
 		planes, depths, rows := m.boxes(&b)
 		return planes * depths * rows
-	case m.inLines(), m.inParts():
+	case m.inLines(), m.inRows(), m.inParts():
 	case m.separable():
 		bands, _ := m.bands()
 		return n * m.Out[0] * bands
@@ -84,7 +84,7 @@ func (m *Max[T]) grain() int {
 	case m.inBoxes():
 		b := m.box()
 		planes = b.planes * b.depths * b.rows
-	case m.inLines(), m.inParts():
+	case m.inLines(), m.inRows(), m.inParts():
 	case m.separable():
 		_, planes = m.bands()
 	default:
@@ -118,7 +118,7 @@ func (m *Max[T]) Do(lo, hi int) {
 		m.computeBoxes(r, lo, hi)
 		return
 	}
-	if m.inLines() {
+	if m.inLines() || m.inRows() {
 		m.lines(r, lo, hi)
 		return
 	}
