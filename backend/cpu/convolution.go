@@ -18,7 +18,12 @@ import (
 func init() {
 	lowerings[aten.Convolution] = func(c *call) {
 		d := c.Operands[0].DType()
-		if d == ir.F32 && (spreadWindows[float32](c) || sumWindows[float32](c)) || d == ir.F64 && (spreadWindows[float64](c) || sumWindows[float64](c)) {
+		if c.Epilogue == nil && c.l.addsWindows(c.Instr) {
+			if d == ir.F32 {
+				addWindows[float32](c)
+			} else {
+				addWindows[float64](c)
+			}
 			return
 		}
 		if f, ok := convolutions[d]; ok {
@@ -78,7 +83,7 @@ type keptFilters[A conv.Float] struct {
 
 // convolution emits one step.
 func convolution[T conv.Element, A conv.Float](c *call) {
-	g, n := convGeometry(c)
+	g, n := convGeometry(c.Args)
 	r := &convRun[T, A]{mem: c.l.mem, in: c.upward(c.Operands[0]), flt: c.upward(c.Operands[1])}
 	r.call.Limiter = c.l.limiter
 	reads := []operand{{buf: r.in.Buf}, {buf: r.flt.Buf}}
@@ -308,8 +313,8 @@ func (a *affine[T, A]) compute(m *memory, bias []T) (scale []A, shift []T) {
 
 // convGeometry returns the geometry of a use of convolution, and its number of
 // spatial dimensions.
-func convGeometry(c *call) (conv.Geometry, int) {
-	g := ir.ConvOf(c.Args)
+func convGeometry(a ir.Args) (conv.Geometry, int) {
+	g := ir.ConvOf(a)
 	n := g.Spatial
 	return conv.Geometry{
 		N: g.Batch, Groups: g.Groups, CIn: g.In / g.Groups, COut: g.Out / g.Groups,

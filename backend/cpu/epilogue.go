@@ -16,7 +16,7 @@ func (l *lowering) Epilogue(in *graph.Instr) (fuse.Rule, bool) {
 		return fuse.Rule{Channel: out.Rank() - 1}, ok && l.Program.Shape(in.Args[1]).Rank() >= 2
 	case aten.Convolution:
 		_, ok := convolutions[out.DType()]
-		return fuse.Rule{Channel: 1, Affine: true}, ok
+		return fuse.Rule{Channel: 1, Affine: true}, ok && !l.addsWindows(in)
 	}
 	return fuse.Rule{}, false
 }
