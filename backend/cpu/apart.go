@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/loris-ml/loris/backend/internal/fuse"
+	"github.com/loris-ml/loris/backend/internal/nest"
 	"github.com/loris-ml/loris/internal/kernels/gemm"
 	"github.com/loris-ml/loris/internal/loop"
 	"github.com/loris-ml/loris/internal/strided"
@@ -42,21 +43,19 @@ const (
 
 // setApart finds such operands of a kernel, and tells its loop.
 func setApart(k *fuse.Kernel) (list []apart) {
-	rows, cols := &k.Grid.Rows, &k.Grid.Cols
+	rows, cols := k.Grid.Rows, k.Grid.Cols
 	defer func() { list = append(list, setPicked(k)...) }()
-	if cols.N < apartLeast || k.Parts > 1 {
+	line := &cols
+	switch k.Loop.Axis {
+	case loop.Rows:
+		line = &rows
+	case loop.Both:
 		return nil
 	}
-	switch k.Loop.Axis {
-	case loop.Columns:
-		if cols.N > apartLine {
-			return nil
-		}
-	case loop.Rows:
-		if rows.N > apartLine {
-			return nil
-		}
-	case loop.Both:
+	if k.Parts > 1 { // a call has one of them
+		line.N = (line.N + k.Parts - 1) / k.Parts
+	}
+	if cols.N < apartLeast || k.Loop.Axis != loop.None && line.N > apartLine {
 		return nil
 	}
 	for i := range k.Args {
@@ -67,6 +66,9 @@ func setApart(k *fuse.Kernel) (list []apart) {
 		}
 		a.across = rows.N >= least && rows.Steps[i] == 1 && a.step >= least && (!a.result || k.Loop.Axis == loop.Rows)
 		a.back = a.step == -1 && !a.result
+		if k.Parts > 1 && a.result {
+			continue // what a part finds is dense
+		}
 		if !a.result && (k.Args[i].Role != fuse.Input || k.Args[i].By > 0) || !a.across && !a.back && (a.step != 2 || a.size < 4) {
 			continue
 		}
@@ -87,13 +89,19 @@ func setPicked(k *fuse.Kernel) (list []apart) {
 	return list
 }
 
-// placeApart gives the operands room in a nest, which has its units.
+// placeApart gives the operands room in a nest, which has its units. Parts of rows, whose calls have all columns, are
+// cut along these.
 func placeApart(list []apart, n *loop.Nest) {
+	u := &n.Units
+	if u.RowParts && len(list) > 0 {
+		nest.CutColumns(n, max(1, n.Rows*n.Cols/u.Rows/apartPiece))
+	}
 	for i := range list {
 		a := &list[i]
 		n.Args[a.arg].Col = a.step * a.size // of one that is picked none
-		a.off, a.width = n.Scratch, n.Units.ColSize
-		n.Scratch += (n.Units.RowSize*a.width*a.size + lineBytes - 1) &^ (lineBytes - 1)
+		// Parts, whose sizes differ, are as large as the first, or smaller by one.
+		a.off, a.width = n.Scratch, max(u.ColSize, (n.Cols+u.Cols-1)/u.Cols)
+		n.Scratch += (max(u.RowSize, (n.Rows+u.Rows-1)/u.Rows)*a.width*a.size + lineBytes - 1) &^ (lineBytes - 1)
 	}
 }
 

@@ -80,6 +80,9 @@ func (n *Nest) Place(f *Frame, unit int, bufs [][]byte, private unsafe.Pointer) 
 		off := a.Off + r0*a.Row + c0*a.Col
 		if a.Part != 0 {
 			off = a.Off + part*a.Part
+			if u.RowParts {
+				off += c0 * a.Col
+			}
 		}
 		for d, rest := len(n.Outer)-1, at; d >= 0; d-- {
 			off += rest % n.Outer[d] * a.Outer[d]

@@ -35,10 +35,11 @@ const leastColumns = 64
 // ColumnCuts returns into how many pieces CutColumns cuts so many columns.
 func ColumnCuts(cols, threads int) int { return max(1, min(threads, cols/leastColumns)) }
 
-// CutColumns cuts a nest, of which rows are computed in their order, along columns for so many threads.
-func CutColumns(n *loop.Nest, threads int) {
+// CutColumns cuts a nest whose units have all columns into as many pieces along these, if they are wide enough: for as
+// many threads, where rows are computed in their order.
+func CutColumns(n *loop.Nest, pieces int) {
 	u := &n.Units
-	most := ColumnCuts(n.Cols, threads)
+	most := ColumnCuts(n.Cols, pieces)
 	u.ColSize = min(wholeLines((n.Cols+most-1)/most), n.Cols)
 	u.Cols = (n.Cols + u.ColSize - 1) / max(u.ColSize, 1)
 }
