@@ -102,7 +102,7 @@ func optimize(p *Program, o Options, rec *recording) (*Program, Stats) {
 	out := optimizeLoops(fromOrdered(p.Name, params, ordered, roots), o, &st)
 	out.inferred = true
 	if o.Rematerialize {
-		out = rematerialize(delay(widen(widenParts(out))))
+		out = repeatForSums(rematerialize(delay(widen(widenParts(out)))))
 	}
 	st.After = len(out.Instrs)
 	return out, st

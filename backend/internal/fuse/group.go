@@ -63,7 +63,7 @@ func (gs *Groups) join(i int32) {
 	}
 	g := gs.open[key]
 	gs.closeOthers(in, g)
-	if g = gs.open[key]; g != nil && (!gs.room(g, in, false) || !gs.statisticsFit(g, in)) {
+	if g = gs.open[key]; g != nil && (!gs.room(g, in, false) || !gs.statisticsFit(g, in) || gs.reducedElsewhere(g, in)) {
 		gs.close(g)
 		g = nil
 	}
@@ -72,6 +72,38 @@ func (gs *Groups) join(i int32) {
 	}
 	gs.addMember(g, i)
 }
+
+// reducedElsewhere reports whether an instruction that needs nothing of a group serves reductions alone that can't be in
+// it: in the group of these its result need not leave it.
+func (gs *Groups) reducedElsewhere(g *group, in *graph.Instr) bool {
+	if g.nest == nil || !g.reduced || slices.ContainsFunc(in.Args, func(id graph.ID) bool { return gs.pending[id] == g }) {
+		return false
+	}
+	left := mostVisited
+	var only func(id graph.ID) bool
+	only = func(id graph.ID) bool {
+		users := gs.uses.Users[id]
+		if left -= len(users); left < 0 || len(users) == 0 || gs.uses.Kept[id] {
+			return false
+		}
+		for _, i := range users {
+			u := &gs.p.Instrs[i]
+			switch {
+			case reduces(u.Op):
+				if mask, _ := ir.ReduceDims(gs.p.Args(u)); mask == g.mask {
+					return false
+				}
+			case u.Op.Spec().Category != ir.Pointwise || u.Op.Spec().Composite() || !gs.p.Shape(u.Out).SameDims(gs.p.Shape(id)) || !only(u.Out):
+				return false
+			}
+		}
+		return true
+	}
+	return only(in.Out)
+}
+
+// mostVisited bounds how many uses reducedElsewhere looks at.
+const mostVisited = 64
 
 // statisticsFit reports whether an instruction over the dimensions of a group can
 // use the group's row statistics that are among its operands.
