@@ -108,7 +108,7 @@ func (*Backend) DeviceType() ir.DeviceType { return DeviceType }
 func (*Backend) NumDevices() (int, error) { return 1, nil }
 
 // Version changes when the results of kernels do.
-func (*Backend) Version() string { return "cpu-20" }
+func (*Backend) Version() string { return "cpu-21" }
 
 // Supports reports whether op is a primitive, or a composite with a kernel of
 // its own.
