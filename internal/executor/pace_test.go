@@ -21,8 +21,8 @@ func TestPrompt(t *testing.T) {
 		{5 * us, 0, true, true},
 		{5 * us, time.Hour, true, true},
 		{10 * us, 0, true, false}, // nobody knows what the caller does next
-		{10 * us, 10 * us, true, true},
-		{10 * us, 11 * us, true, false},
+		{10 * us, 30 * us, true, true},
+		{10 * us, 31 * us, true, false},
 		{executor.Longest, us, true, true},
 		{executor.Longest + 1, us, true, false},
 		{5 * us, 0, false, true},
