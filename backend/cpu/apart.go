@@ -53,7 +53,7 @@ func setApart(k *fuse.Kernel) (list []apart) {
 		return nil
 	}
 	if k.Parts > 1 { // a call has one of them
-		line.N = (line.N + k.Parts - 1) / k.Parts
+		line.N = ceilDiv(line.N, k.Parts)
 	}
 	if cols.N < apartLeast || k.Loop.Axis != loop.None && line.N > apartLine {
 		return nil
@@ -67,7 +67,7 @@ func setApart(k *fuse.Kernel) (list []apart) {
 		a.across = rows.N >= least && rows.Steps[i] == 1 && a.step >= least && (!a.result || k.Loop.Axis == loop.Rows)
 		a.back = a.step == -1 && !a.result
 		if k.Parts > 1 && a.result {
-			continue // what a part finds is dense
+			continue // only what parts read is moved
 		}
 		if !a.result && (k.Args[i].Role != fuse.Input || k.Args[i].By > 0) || !a.across && !a.back && (a.step != 2 || a.size < 4) {
 			continue
@@ -92,16 +92,15 @@ func setPicked(k *fuse.Kernel) (list []apart) {
 // placeApart gives the operands room in a nest, which has its units. Parts of rows, whose calls have all columns, are
 // cut along these.
 func placeApart(list []apart, n *loop.Nest) {
-	u := &n.Units
-	if u.RowParts && len(list) > 0 {
-		nest.CutColumns(n, max(1, n.Rows*n.Cols/u.Rows/apartPiece))
+	if n.Units.RowParts && len(list) > 0 {
+		nest.CutColumns(n, n.Rows*n.Cols/n.Units.Rows/apartPiece)
 	}
+	rows, cols := n.Largest()
 	for i := range list {
 		a := &list[i]
 		n.Args[a.arg].Col = a.step * a.size // of one that is picked none
-		// Parts, whose sizes differ, are as large as the first, or smaller by one.
-		a.off, a.width = n.Scratch, max(u.ColSize, (n.Cols+u.Cols-1)/u.Cols)
-		n.Scratch += (max(u.RowSize, (n.Rows+u.Rows-1)/u.Rows)*a.width*a.size + lineBytes - 1) &^ (lineBytes - 1)
+		a.off, a.width = n.Scratch, cols
+		n.Scratch += (rows*a.width*a.size + lineBytes - 1) &^ (lineBytes - 1)
 	}
 }
 

@@ -32,6 +32,11 @@ func TestApartOperands(t *testing.T) {
 			%%o = slice(%%x, 1, 1, 9223372036854775807, 2)
 			return neg(cast(%%e, f32)), add(%%o, %%o), sum(%%e, [1]), sum(%%e, [0]), amax(%%o, [0]), softmax(cast(%%o, f32), -1), stack([add(%%x, %%x), %%x], 2), stack([neg(cast(%%x, f32)), cast(%%x, f32)], 2)
 		}`,
+		"seconds beside sums": `program @p {
+			%%x = parameter "x" : %s[%d,%d]
+			%%n = neg(cast(%%x, f32))
+			return stack([%%n, relu(%%n)], 2), sum(%%n, [0]), amax(%%n, [0])
+		}`,
 		"turned": `program @p {
 			%%x = parameter "x" : %s[%d,%d]
 			%%y = flip(%%x, [1])

@@ -18,7 +18,7 @@ import (
 func init() {
 	lowerings[aten.Convolution] = func(c *call) {
 		d := c.Operands[0].DType()
-		if c.Epilogue == nil && c.l.addsWindows(c.Instr) {
+		if c.l.addsWindows(c.Instr) {
 			if d == ir.F32 {
 				addWindows[float32](c)
 			} else {

@@ -14,12 +14,12 @@ import (
 // have, is computed as sums: a tile would have one column of many.
 func (l *lowering) addsWindows(in *graph.Instr) bool {
 	d := l.Program.Shape(in.Out).DType()
-	if d != ir.F32 && d != ir.F64 || len(in.Args) > 2 || !l.isOnes(in.Args[1]) {
+	if d != ir.F32 && d != ir.F64 || len(in.Args) > 2 {
 		return false
 	}
 	g, _ := convGeometry(l.Program.Args(in))
 	_, _, ok := windowSums(&g)
-	return ok && g.Groups*g.CIn*g.COut == 1 && g.N > 0 && g.Dilation == [3]int{1, 1, 1}
+	return ok && g.Groups*g.CIn*g.COut == 1 && g.N > 0 && g.Dilation == [3]int{1, 1, 1} && l.isOnes(in.Args[1])
 }
 
 // windowSums returns the windows of a convolution that adds them up, of which few may be computed for nothing. Those of

@@ -51,7 +51,7 @@ def floats(tensors):
 
 
 def with_gradients(f, args, cotangents):
-    """A run of f whose results are those of f and the gradients of the floats among args, zeros where there are none."""
+    """A run of f whose results are those of f and the gradients of the floats among args, None where there are none."""
     wrt = [a.requires_grad_() for a in floats(args)]
 
     def run():

@@ -21,18 +21,30 @@ func TestDelay(t *testing.T) {
 		{"not a number", `%0 = exp(%n)  %1 = matmul(%x, %w)  %2 = mul(%0, %1)  return %2`, "exp matmul mul"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := graph.Parse("program @p { " + head + c.body + " }")
-			if err != nil {
-				t.Fatal(err)
-			}
-			q, _ := graph.Optimize(p, graph.Options{Rematerialize: true})
-			var ops []string
-			for i := range q.Instrs {
-				ops = append(ops, q.Instrs[i].Op.String())
-			}
-			if got := strings.Join(ops, " "); got != c.want {
+			q := rematerialized(t, head+c.body)
+			if got := opsOf(q); got != c.want {
 				t.Errorf("got %s, want %s\n%s", got, c.want, q)
 			}
 		})
 	}
+}
+
+// rematerialized returns what a Program of these instructions becomes.
+func rematerialized(t *testing.T, body string) *graph.Program {
+	t.Helper()
+	p, err := graph.Parse("program @p { " + body + " }")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, _ := graph.Optimize(p, graph.Options{Rematerialize: true})
+	return q
+}
+
+// opsOf returns the ops of a Program in their order.
+func opsOf(p *graph.Program) string {
+	var ops []string
+	for i := range p.Instrs {
+		ops = append(ops, p.Instrs[i].Op.String())
+	}
+	return strings.Join(ops, " ")
 }

@@ -58,18 +58,15 @@ type repeat struct {
 func newRemat(p *Program) *remat {
 	n := len(p.Shapes)
 	r := &remat{
-		p: p, def: make([]int32, n), last: make([]int32, n), closes: make([]int32, n), users: make([][]int32, n),
+		p: p, def: p.definitions(), last: make([]int32, n), closes: make([]int32, n), users: make([][]int32, n),
 		pinned: map[ID]bool{}, again: map[ID]*repeat{},
 	}
 	end := int32(len(p.Instrs))
 	for id := range n {
-		r.def[id], r.last[id], r.closes[id] = -1, -1, end
+		r.last[id], r.closes[id] = -1, end
 	}
 	for i := range p.Instrs {
 		in := &p.Instrs[i]
-		for k := range in.NOut {
-			r.def[int(in.Out)+k] = int32(i)
-		}
 		for _, id := range in.Args {
 			r.users[id], r.last[id] = append(r.users[id], int32(i)), int32(i)
 		}
@@ -79,6 +76,21 @@ func newRemat(p *Program) *remat {
 	}
 	r.close()
 	return r
+}
+
+// definitions returns the instruction that makes each value, -1 for a parameter.
+func (p *Program) definitions() []int32 {
+	def := make([]int32, len(p.Shapes))
+	for id := range p.Params {
+		def[id] = -1
+	}
+	for i := range p.Instrs {
+		in := &p.Instrs[i]
+		for k := range in.NOut {
+			def[int(in.Out)+k] = int32(i)
+		}
+	}
+	return def
 }
 
 // close finds out when the kernels of values are closed: when something needs a value that was computed of them,

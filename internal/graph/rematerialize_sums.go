@@ -14,10 +14,18 @@ import (
 // As with rematerialize only cheap pointwise ops are repeated, and what is decided depends on dtypes, on the ops and on
 // whether sizes are equal to each other or to 1.
 func repeatForSums(p *Program) *Program {
-	s := &sums{p: p, def: make([]int32, len(p.Shapes)), inMemory: make([]bool, len(p.Shapes)), of: map[ID]line{}, again: map[line]map[ID]ID{}, sites: map[int32][]int32{}, repeated: map[int32]bool{}}
-	s.look()
+	reductions := 0
 	for i := range p.Instrs {
-		if reduces(&p.Instrs[i]) {
+		if p.Instrs[i].Op.Spec().Reduces() {
+			reductions++
+		}
+	}
+	if reductions < 2 {
+		return p
+	}
+	s := &sums{p: p, def: p.definitions(), inMemory: p.outsideKernels(), of: map[ID]line{}, again: map[line]map[ID]ID{}, sites: map[int32]site{}, repeated: map[int32]bool{}}
+	for i := range p.Instrs {
+		if p.Instrs[i].Op.Spec().Reduces() {
 			s.reduction(int32(i))
 		}
 	}
@@ -38,7 +46,13 @@ type sums struct {
 	of       map[ID]line        // for what a value is computed where it was recorded
 	again    map[line]map[ID]ID // values that are computed again, by those of the old Program
 	repeated map[int32]bool     // instructions that are repeated somewhere
-	sites    map[int32][]int32  // instructions to repeat before a reduction, which reads what they make
+	sites    map[int32]site     // by reduction
+}
+
+// site is what a reduction reads in place of what was recorded.
+type site struct {
+	instrs []int32   // what is repeated before it
+	again  map[ID]ID // values that are, there or before
 }
 
 // line is what reductions have in common that may be in one kernel: the dimensions of the operand and those reduced.
@@ -47,31 +61,19 @@ type line struct {
 	mask [ir.MaxRank]bool
 }
 
-// reduces reports whether an instruction is a reduction of one operand along dimensions.
-func reduces(in *Instr) bool {
-	sp := in.Op.Spec()
-	return sp.Category == ir.Reduction && !sp.Composite() && in.NOut == 1 && len(in.Args) == 1 && sp.Schema.Param("dim") >= 0 && sp.Schema.Param("keepdim") >= 0
-}
-
-// look finds what makes values, and which are needed in memory.
-func (s *sums) look() {
-	for id := range s.def {
-		s.def[id] = -1
-	}
-	for i := range s.p.Instrs {
-		in := &s.p.Instrs[i]
-		for k := range in.NOut {
-			s.def[int(in.Out)+k] = int32(i)
-		}
+// outsideKernels returns which values something needs in memory.
+func (p *Program) outsideKernels() []bool {
+	outside := make([]bool, len(p.Shapes))
+	for i := range p.Instrs {
+		in := &p.Instrs[i]
 		for _, id := range in.Args {
-			if !reduces(in) && !(repeatable(in) && s.p.Shape(id).SameDims(s.p.Shape(in.Out))) {
-				s.inMemory[id] = true
-			}
+			outside[id] = outside[id] || !p.InKernel(in, id)
 		}
 	}
-	for _, id := range s.p.Returns {
-		s.inMemory[id] = true
+	for _, id := range p.Returns {
+		outside[id] = true
 	}
+	return outside
 }
 
 // reduction decides for what the operand of a reduction is computed.
@@ -97,7 +99,7 @@ func (s *sums) reduction(at int32) {
 	if s.again[l] == nil {
 		s.again[l] = map[ID]ID{}
 	}
-	instrs := []int32{}
+	var instrs []int32
 	for _, id := range values {
 		s.repeated[s.def[id]] = true
 		if _, ok := s.again[l][id]; !ok {
@@ -106,7 +108,7 @@ func (s *sums) reduction(at int32) {
 		}
 	}
 	slices.Sort(instrs)
-	s.sites[at] = instrs
+	s.sites[at] = site{instrs, s.again[l]}
 }
 
 // cone returns the values of a shape that one is computed from, itself the first, if that is cheap and all others are
@@ -151,56 +153,47 @@ func expands(of, shape ir.Shape) bool {
 
 // program writes the Program with what is repeated, and without what nothing reads any more.
 func (s *sums) program() *Program {
-	p := s.p
-	used := make([]bool, len(p.Shapes))
-	for _, id := range p.Returns {
-		used[id] = true
-	}
-	read := func(in *Instr, again map[ID]ID) {
-		for _, id := range in.Args {
-			if _, ok := again[id]; !ok {
-				used[id] = true
-			}
-		}
-	}
-	for i := len(p.Instrs) - 1; i >= 0; i-- {
-		in := &p.Instrs[i]
-		if s.repeated[int32(i)] && !used[in.Out] {
-			continue
-		}
-		again := s.againAt(int32(i))
-		read(in, again)
-		for _, k := range s.sites[int32(i)] {
-			read(&p.Instrs[k], again)
-		}
-	}
+	p, used := s.p, s.used()
 	w := newWriter(p, mostRepeated)
 	for i := range p.Instrs {
 		in := &p.Instrs[i]
 		if s.repeated[int32(i)] && !used[in.Out] {
 			continue
 		}
-		again := s.againAt(int32(i))
+		at := s.sites[int32(i)]
 		now := func(id ID) ID {
-			if to, ok := again[id]; ok {
+			if to, ok := at.again[id]; ok {
 				return to
 			}
 			return w.now(id)
 		}
-		for _, k := range s.sites[int32(i)] {
-			again[p.Instrs[k].Out] = w.append(&p.Instrs[k], now)
+		for _, k := range at.instrs {
+			at.again[p.Instrs[k].Out] = w.append(&p.Instrs[k], now)
 		}
 		w.write(in, now)
 	}
 	return w.program()
 }
 
-// againAt returns what is computed again for a reduction, if something is.
-func (s *sums) againAt(at int32) map[ID]ID {
-	if _, ok := s.sites[at]; !ok {
-		return nil
+// used returns which values are read where they were recorded.
+func (s *sums) used() []bool {
+	p := s.p
+	used := make([]bool, len(p.Shapes))
+	for _, id := range p.Returns {
+		used[id] = true
 	}
-	in := &s.p.Instrs[at]
-	mask, _ := ir.ReduceDims(s.p.Args(in))
-	return s.again[line{s.p.Shape(in.Args[0]).WithDType(ir.U8), mask}]
+	for i := len(p.Instrs) - 1; i >= 0; i-- {
+		if s.repeated[int32(i)] && !used[p.Instrs[i].Out] {
+			continue
+		}
+		at := s.sites[int32(i)]
+		for _, k := range slices.Concat(at.instrs, []int32{int32(i)}) {
+			for _, id := range p.Instrs[k].Args {
+				if _, ok := at.again[id]; !ok {
+					used[id] = true
+				}
+			}
+		}
+	}
+	return used
 }

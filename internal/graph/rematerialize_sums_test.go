@@ -1,11 +1,6 @@
 package graph_test
 
-import (
-	"strings"
-	"testing"
-
-	"github.com/loris-ml/loris/internal/graph"
-)
+import "testing"
 
 // TestRepeatForSums states which values reductions along different dimensions compute each by itself.
 func TestRepeatForSums(t *testing.T) {
@@ -24,16 +19,8 @@ func TestRepeatForSums(t *testing.T) {
 		{"of what costs much", `%0 = sub(%a, %b)  %1 = exp(%0)  %2 = tanh(%1)  %3 = sum(%2, [2])  %4 = sum(%2, [1])  return %3, %4`, "sub exp tanh sum sum"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := graph.Parse("program @p { " + head + c.body + " }")
-			if err != nil {
-				t.Fatal(err)
-			}
-			q, _ := graph.Optimize(p, graph.Options{Rematerialize: true})
-			var ops []string
-			for i := range q.Instrs {
-				ops = append(ops, q.Instrs[i].Op.String())
-			}
-			if got := strings.Join(ops, " "); got != c.want {
+			q := rematerialized(t, head+c.body)
+			if got := opsOf(q); got != c.want {
 				t.Errorf("got %s, want %s\n%s", got, c.want, q)
 			}
 		})

@@ -30,7 +30,7 @@ func widen(p *Program) *Program {
 	for i := range p.Instrs {
 		in := &p.Instrs[i]
 		for _, id := range in.Args {
-			if c := w.casts[id]; c != nil && !w.inKernel(in, id) {
+			if c := w.casts[id]; c != nil && !w.p.InKernel(in, id) {
 				c.whole = true
 			}
 		}
@@ -69,13 +69,10 @@ func (w *widening) widens(in *Instr) bool {
 	return d == ir.BF16 || d == ir.F16
 }
 
-// inKernel reports whether an instruction uses a value as the elements of the kernel that it becomes part of.
-func (w *widening) inKernel(in *Instr, id ID) bool {
+// InKernel reports whether an instruction uses a value as the elements of the kernel that it becomes part of.
+func (p *Program) InKernel(in *Instr, id ID) bool {
 	sp := in.Op.Spec()
-	if sp.Composite() {
-		return false
-	}
-	return sp.Category == ir.Reduction || sp.Category == ir.Pointwise && w.p.Shape(in.Out).SameDims(w.p.Shape(id))
+	return sp.Reduces() || sp.Category == ir.Pointwise && !sp.Composite() && p.Shape(in.Out).SameDims(p.Shape(id))
 }
 
 func (w *widening) program() *Program {
@@ -96,7 +93,7 @@ func (w *widening) program() *Program {
 // operand returns what an instruction is to use for a value: one that is made f32 before it, where that is due.
 func (w *widening) operand(in *Instr, id ID) ID {
 	c := w.casts[id]
-	if c == nil || !w.inKernel(in, id) {
+	if c == nil || !w.p.InKernel(in, id) {
 		return w.out.now(id)
 	}
 	if c.epoch != w.epoch {

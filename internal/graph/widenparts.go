@@ -26,7 +26,7 @@ func widenParts(p *Program) *Program {
 	}
 	for i := 0; i < len(p.Instrs) && len(parts) > 0; i++ {
 		for _, id := range p.Instrs[i].Args {
-			if parts[id] && !w.inKernel(&p.Instrs[i], id) {
+			if parts[id] && !w.p.InKernel(&p.Instrs[i], id) {
 				delete(parts, id)
 			}
 		}

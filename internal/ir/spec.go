@@ -209,6 +209,10 @@ func (s *Spec) Tolerance(d DType) float64 {
 // Composite reports whether the op is defined by other ops.
 func (s *Spec) Composite() bool { return s.Decompose != nil }
 
+// Reduces reports whether the op is a reduction that is not defined by other ops, of which ReduceDims says what it
+// reduces.
+func (s *Spec) Reduces() bool { return s.Category == Reduction && !s.Composite() }
+
 // GoIdent returns the op's name in Go: GoName or the CamelCase of Name.
 func (s *Spec) GoIdent() string {
 	if s.GoName != "" {

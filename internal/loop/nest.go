@@ -77,13 +77,7 @@ func (n *Nest) Place(f *Frame, unit int, bufs [][]byte, private unsafe.Pointer) 
 			f.Ptr[i] = unsafe.Add(private, a.Off)
 			continue
 		}
-		off := a.Off + r0*a.Row + c0*a.Col
-		if a.Part != 0 {
-			off = a.Off + part*a.Part
-			if u.RowParts {
-				off += c0 * a.Col
-			}
-		}
+		off := a.Off + r0*a.Row + c0*a.Col + part*a.Part
 		for d, rest := len(n.Outer)-1, at; d >= 0; d-- {
 			off += rest % n.Outer[d] * a.Outer[d]
 			rest /= n.Outer[d]
@@ -108,6 +102,19 @@ func (n *Nest) Planes(f *Frame, unit, hi, most int) int {
 		}
 	}
 	return f.Planes
+}
+
+// Largest returns how many rows and columns the largest unit has.
+func (n *Nest) Largest() (rows, cols int) {
+	u := &n.Units
+	return largest(n.Rows, u.Rows, u.RowSize), largest(n.Cols, u.Cols, u.ColSize)
+}
+
+func largest(n, count, size int) int {
+	if size == 0 {
+		return (n + count - 1) / count
+	}
+	return size
 }
 
 // piece returns the bounds of a unit along an axis of n.

@@ -100,7 +100,7 @@ func (b *builder) schedule(in *graph.Instr) {
 }
 
 // reduces reports whether a member is a reduction.
-func (b *builder) reduces(in *graph.Instr) bool { return reduces(in.Op) }
+func (b *builder) reduces(in *graph.Instr) bool { return in.Op.Spec().Reduces() }
 
 // keep finds the values that are kept for later passes. Only a line that is a
 // row is short enough for that.

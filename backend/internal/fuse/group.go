@@ -89,12 +89,16 @@ func (gs *Groups) reducedElsewhere(g *group, in *graph.Instr) bool {
 		for _, i := range users {
 			u := &gs.p.Instrs[i]
 			switch {
-			case reduces(u.Op):
+			case !gs.p.InKernel(u, id):
+				return false
+			case !u.Op.Spec().Reduces():
+				if !only(u.Out) {
+					return false
+				}
+			default:
 				if mask, _ := ir.ReduceDims(gs.p.Args(u)); mask == g.mask {
 					return false
 				}
-			case u.Op.Spec().Category != ir.Pointwise || u.Op.Spec().Composite() || !gs.p.Shape(u.Out).SameDims(gs.p.Shape(id)) || !only(u.Out):
-				return false
 			}
 		}
 		return true
@@ -150,7 +154,7 @@ func (gs *Groups) closeEach(g *group) {
 		case in.Op.Spec().Category == ir.Pointwise:
 			one.key.shape = gs.p.Shape(in.Out).WithDType(ir.U8) // a row statistic has other dimensions than the group
 			one.nest = &nest{}
-		case reduces(in.Op):
+		case in.Op.Spec().Reduces():
 			one.nest, _ = gs.nestOf(in)
 			one.statistic[in.Out] = true
 		}

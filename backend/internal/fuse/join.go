@@ -256,12 +256,6 @@ func (gs *Groups) addMember(g *group, i int32) {
 	}
 }
 
-// reduces reports whether kernels may hold an op as a reduction.
-func reduces(op ir.Op) bool {
-	sp := op.Spec()
-	return sp.Category == ir.Reduction && !sp.Composite()
-}
-
 // reducesTo reports whether kernels have a reduction to a dtype: sums of bools are
 // not bools, and neither any nor all are numbers.
 func reducesTo(op ir.Op, out ir.DType) bool {
@@ -279,7 +273,7 @@ func reducesTo(op ir.Op, out ir.DType) bool {
 // dimensions alone.
 func (gs *Groups) joinReduce(i int32) bool {
 	in := &gs.p.Instrs[i]
-	if !reduces(in.Op) {
+	if !in.Op.Spec().Reduces() {
 		return false
 	}
 	n, ok := gs.nestOf(in)

@@ -31,7 +31,7 @@ func (gs *Groups) turns(g *group) bool {
 	for _, i := range g.members {
 		in := &gs.p.Instrs[i]
 		switch {
-		case reduces(in.Op):
+		case in.Op.Spec().Reduces():
 			if !orderFree(gs.p, in) || !gs.b.Supports(gs.probeOf(in, loop.Rows)) {
 				return false
 			}
@@ -59,7 +59,7 @@ func (gs *Groups) liesAcross(g *group) bool {
 	across := false
 	for _, i := range g.members {
 		in := &gs.p.Instrs[i]
-		if g.statistic[in.Out] && !reduces(in.Op) {
+		if g.statistic[in.Out] && !in.Op.Spec().Reduces() {
 			continue
 		}
 		for _, id := range in.Args {

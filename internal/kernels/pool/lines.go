@@ -22,17 +22,18 @@ func (m *Max[T]) inLines() bool {
 	if m.Kernel[0] != 1 || m.Kernel[1] != 1 || m.Windows[2] != nil || m.Out[2] < least {
 		return false
 	}
+	return m.denseRows()
+}
+
+// denseRows reports whether the columns of rows adjoin.
+func (m *Max[T]) denseRows() bool {
 	return m.XLayout.Spatial[2] == 1 && m.ValuesLayout.Spatial[2] == 1 && (m.Indices == nil || m.IndicesLayout.Spatial[2] == 1)
 }
 
 // inRows says that windows of several rows are taken row by row, as those of inLines: with indices, where planes that
-// are neither boxes nor adjoin are too few to be transposed.
+// are no boxes and do not adjoin are too few to be transposed.
 func (m *Max[T]) inRows() bool {
-	if m.Indices == nil || m.Windows[2] != nil || m.Out[2] < lineOutputs || m.inBoxes() {
-		return false
-	}
-	dense := m.XLayout.Spatial[2] == 1 && m.ValuesLayout.Spatial[2] == 1 && m.IndicesLayout.Spatial[2] == 1
-	return dense && m.N*m.C > 0 && (m.XLayout.Channel != 1 || m.C == 1) && !m.transposes(m.block(0))
+	return m.Indices != nil && m.Windows[2] == nil && m.Out[2] >= lineOutputs && m.denseRows() && (m.XLayout.Channel != 1 || m.C == 1) && !m.transposes(m.block(0))
 }
 
 // lines computes rows of outputs lo..hi-1, those of one plane after the other.
